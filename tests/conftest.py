@@ -79,9 +79,8 @@ def pytest_configure(config: pytest.Config) -> None:
         _same_examples_in_any_process()
     for name in [name for name in os.environ if name.upper().startswith(OF_THE_USER)]:
         del os.environ[name]
-    signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # a shell's background jobs inherit that it is ignored
+    # a shell's background jobs inherit that it is ignored
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if not config.getoption("--as-is"):
         os.environ.update(SURROUNDINGS)
         time.tzset()

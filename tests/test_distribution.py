@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import tarfile
-import tomllib
 import zipfile
 from email.parser import HeaderParser
 from pathlib import Path
@@ -57,14 +56,6 @@ def test_source_distribution_contains_all_that_tests_need(built: tuple[Path, Pat
         names = {name.split("/", 1)[-1] for name in archive.getnames()}
     assert {"pyproject.toml", "Makefile", "conftest.py", "README.md", "tests/conftest.py"} <= names
     assert not [name for name in names if name.startswith((".venv", "dist/", ".git/", "demo-run"))]
-
-
-def test_every_self_reference_has_our_name() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    own = [
-        need for needs in project["optional-dependencies"].values() for need in needs if "plantain" in need
-    ]
-    assert own and all(need.startswith(f"{DISTRIBUTION}[") for need in own)
 
 
 @pytest.mark.parametrize(

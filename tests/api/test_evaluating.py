@@ -76,9 +76,8 @@ def test_function_is_measured_once(benchmark: plantain.Benchmark, tmp_path: Path
     again = plantain.evaluate(untouched, benchmark.root, run_dir=tmp_path / "run", metrics=["masked_ssim"])
     assert (again.generated.made, again.scored.measured) == (0, 0)
     shown = found.table()
-    assert list(shown["model"]) == list(
-        dict.fromkeys(row["model"] for row in found.rows())
-    )  # one row per model
+    # one row per model
+    assert list(shown["model"]) == list(dict.fromkeys(row["model"] for row in found.rows()))
     assert dict(zip(shown["model"], shown["CP (strict)"], strict=True)) == means
     pairs = {(row["model"], row["metric"]): row for row in found.pairs()}
     assert pairs["python/untouched", "CP (strict)"]["difference"] == pytest.approx(0.0)
@@ -99,9 +98,8 @@ def test_function_that_returns_no_image_is_unscored_with_a_reason(
 ) -> None:
     monkeypatch.setattr("plantain.runs.progress.FIRST_S", 0.0)
     found = plantain.evaluate(grey, benchmark, run_dir=tmp_path / "run", metrics=["psnr"])
-    assert (
-        "plantain: tasks: 1/15\n" in capsys.readouterr().err
-    )  # 3 samples by four baselines and the function
+    # 3 samples by four baselines and the function
+    assert "plantain: tasks: 1/15\n" in capsys.readouterr().err
     assert [row for row in found.rows() if row["model"] == "python/grey" and row["mean"] is not None] == []
     reasons = {task.row.reason for task in plantain.Run(found.path).tasks("failed")}
     assert any("python/grey gave ndarray uint8 (96, 120), not" in reason for reason in reasons), reasons
@@ -130,6 +128,17 @@ def test_unusable_editor_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=message):
         plantain.evaluate(editor, benchmark, run_dir=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"), [({"metrics": ["psnrr"]}, "psnr"), ({"judges": ["ofline/x"]}, "offline")]
+)
+def test_unknown_metric_or_judge_is_refused_before_the_editor_is_called(
+    benchmark: plantain.Benchmark, tmp_path: Path, wanted: dict[str, list[str]], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        plantain.evaluate(untouched, benchmark, run_dir=tmp_path / "run", **wanted)  # type: ignore[arg-type]
     assert not (tmp_path / "run").exists()
 
 

@@ -92,13 +92,8 @@ def test_judge_qualifies_only_when_every_control_was_measured_and_passed():
     held |= dict.fromkeys(("blob", "dots", "grey wash", "text", "copied patch", "black image"), no)
     gaps = gaps_of(perfect, CRITERIA)
     assert gate_of(gaps, held, yes, 1.0).standing == "may qualify"
-    for name, spoilt in (
-        ("blob", yes),
-        ("clean edit", no),
-        ("accepted jpeg 75", no),
-        ("identical", yes),
-        ("black image", yes),
-    ):
+    wrong = {"blob": yes, "clean edit": no, "accepted jpeg 75": no, "identical": yes, "black image": yes}
+    for name, spoilt in wrong.items():
         gate = gate_of(gaps, {**held, name: spoilt}, yes, 1.0)
         assert gate.standing == "may rank" and name.split(" ")[0] in " ".join(gate.why)
     without = {name: figure for name, figure in held.items() if name != "blob"}
@@ -182,10 +177,7 @@ def test_small_audit_asks_once_and_ends_in_neither(tmp_path):
         "rule/naive", lambda request: seen(not request.edited.data.endswith(request.original.data[600:]))
     )
     plan = AuditPlan(
-        naive,
-        pairs=2,
-        seed=17,
-        kinds=chosen_kinds("blob,swapped label,identical,black image,hard seam"),
+        naive, pairs=2, seed=17, kinds=chosen_kinds("blob,swapped label,identical,black image,hard seam")
     )
     sources = [source for source in images.package_images() if source.image.modality == "fundus"]
     folder, taxonomy = tmp_path / "audit", taxonomy_of("AMD", "Glaucoma")

@@ -88,9 +88,8 @@ def test_consistency_study_counts_identical_and_one_dimension_apart(tmp_path: Pa
     later = asyncio.run(run_rejudge(run, RejudgeRequest((other,)), Terms(())))
     with JournalReader.open(run) as reader:
         assert len(consistency(judged_attempts(reader, done, RejudgeRequest(())))) == 1
-        (study,) = consistency(
-            judged_attempts(reader, later, RejudgeRequest(()))
-        )  # pages show all stored judges
+        # pages show all stored judges
+        (study,) = consistency(judged_attempts(reader, later, RejudgeRequest(())))
     # By hand, as Med-Banana-50K, 4.3, counts: of 19 complete pairs 16 identical, 2 differ in one dimension, 1 in two.
     assert study["identical"]["n"] == 19 and study["unscored"] == 1
     assert study["identical"]["rate"] == round(16 / 19, 4)

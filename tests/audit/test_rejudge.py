@@ -37,11 +37,8 @@ def test_verdicts_are_stored_in_addition_and_no_call_is_repeated(tmp_path):
     again = rejudged(run, yes, partly)
     assert (yes.asked, partly.asked, again.summary.made) == (12, 12, 0)
     stored = verdicts(run)
-    assert sorted({(v.verdict.judge, v.decisive, v.verdict.qualified) for v in stored}) == [
-        ("old/judge", True, False),
-        ("rule/partly", False, None),
-        ("rule/yes", False, True),
-    ]
+    expected = [("old/judge", True, False), ("rule/partly", False, None), ("rule/yes", False, True)]
+    assert sorted({(v.verdict.judge, v.decisive, v.verdict.qualified) for v in stored}) == expected
     # A criterion without an answer has no score: a reader could take a score for a no.
     assert {v.verdict.score for v in stored if v.verdict.judge == "rule/partly"} == {None}
     with JournalReader.open(run) as reader:

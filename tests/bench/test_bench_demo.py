@@ -66,9 +66,7 @@ def test_partial_benchmark_of_a_killed_process_is_made_again(tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_exact_edit_beats_copying_on_accuracy_and_repainting_on_preservation(
-    demo: Demo,
-) -> None:
+def test_exact_edit_beats_copying_on_accuracy_and_repainting_on_preservation(demo: Demo) -> None:
     assert demo.stopped is None
     assert mean(demo, "copy-input", "CP (strict)") == 1.0
     assert mean(demo, "copy-input", "EA") == 0.0

@@ -111,10 +111,8 @@ def test_printed_line_resumes_a_stopped_build(
     assert "resume with" not in capsys.readouterr().out
     assert main(["export", words[3], "--to", "my other release", "--licence", "CC-BY-4.0"]) == 0
     pages = [place / words[3] / name for name in ("report.html", "report.json")]
-    for path in (
-        *pages,
-        *(place / "my other release").rglob("*"),
-    ):  # only the terminal shows a user's folders
+    # only the terminal shows a user's folders
+    for path in (*pages, *(place / "my other release").rglob("*")):
         assert path.is_dir() or str(place).encode() not in path.read_bytes(), path
 
 

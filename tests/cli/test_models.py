@@ -39,11 +39,8 @@ def test_list_shows_roles_price_date_key_and_package() -> None:
     judge = rows["gemini/gemini-3.8-flash"]
     assert judge["roles"] == ["writer", "judge"]
     assert judge["price"] == {"input_per_m": 0.75, "output_per_m": 3.75, "cached_per_m": 0.075}
-    assert (judge["price_date"], judge["key"], judge["extra"]) == (
-        "2026-11-26",
-        "found (GOOGLE_API_KEY)",
-        "installed",
-    )
+    expected = ("2026-11-26", "found (GOOGLE_API_KEY)", "installed")
+    assert (judge["price_date"], judge["key"], judge["extra"]) == expected
     assert rows["openai/gpt-image-2"]["key"] == "missing (OPENAI_API_KEY)"
     assert rows["offline/procedural"]["key"] == "not needed"
     assert rows["openai-compatible/…"]["price"] is None
@@ -90,10 +87,7 @@ def test_probe_makes_one_call(
 
 
 def test_failed_probe_states_the_reason_and_exits_1(
-    server: FakeProvider,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    server: FakeProvider, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GOOGLE_API_KEY", "sk-wrong-key-123456")
     settings = at(server.url, "gemini/m", tmp_path)

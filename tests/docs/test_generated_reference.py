@@ -93,9 +93,7 @@ def test_the_keys_of_rubric_and_finding_files_have_a_meaning(pages: dict[str, st
         assert [key for key, row in rows if row.endswith("|")] == []
 
 
-def test_page_of_findings_shows_every_drawable_finding(
-    pages: dict[str, str],
-) -> None:
+def test_page_of_findings_shows_every_drawable_finding(pages: dict[str, str]) -> None:
     shown = re.findall(r"findings/([\w-]+)-(add|remove)\.jpg\n:alt: \S", pages["every-finding.md"])
     names = {
         f"{one.modality}-{one.name.lower().replace(' ', '-')}" for one in load_taxonomy().findings if one.draw

@@ -83,9 +83,7 @@ def test_results_and_errors_of_a_function_are_returned(cluster: None) -> None:
     assert on(work).startswith("ray: 1 worker, 0 busy, 0 queued")
 
 
-def test_local_workers_have_no_keys_and_a_cancelled_call_frees_its_worker(
-    cluster: None,
-) -> None:
+def test_local_workers_have_no_keys_and_a_cancelled_call_frees_its_worker(cluster: None) -> None:
     async def work(engine: RayEngine) -> Any:
         first = asyncio.create_task(engine.run("editor", os.getenv, ("OPENAI_API_KEY",)))
         second = asyncio.create_task(engine.run("editor", len, ("abcd",)))
@@ -252,9 +250,7 @@ def test_worker_that_cannot_start_is_reported_as_the_reason(
     )
 
 
-def test_calls_in_flight_are_limited_to_the_workers_and_cancelled_ones_free_theirs(
-    cluster: None,
-) -> None:
+def test_calls_in_flight_are_limited_to_the_workers_and_cancelled_ones_free_theirs(cluster: None) -> None:
     async def work(engine: RayEngine) -> Any:
         await engine.run("editor", len, ("abc",))
         long = [asyncio.create_task(engine.run("editor", time.sleep, (600,))) for _ in range(3)]

@@ -45,19 +45,16 @@ def test_every_form_reads_the_same(tmp_path: Path, name: str, data: bytes) -> No
 
 
 def test_bytes_outside_utf_8_are_latin_1_with_the_quotes_of_windows(tmp_path: Path) -> None:
-    assert read(tmp_path / "t.csv", b"a\nM\xfc\x92s \x96 5") == [
-        (2, {"a": "M\u00fc\u2019s \u2013 5"})
-    ]  # WHATWG
+    # WHATWG
+    assert read(tmp_path / "t.csv", b"a\nM\xfc\x92s \x96 5") == [(2, {"a": "M\u00fc\u2019s \u2013 5"})]
     assert read(tmp_path / "t.csv", "a,b\nMüller,1\n".encode("latin-1")) == [(2, {"a": "Müller", "b": "1"})]
     assert read(tmp_path / "t.csv", "a\nM\u00fc".encode("latin-1")) == [(2, {"a": "Mü"})]
-    assert read(tmp_path / "t.csv", "a\nM\u00fc\u20ac".encode() + b"\xe9") == [
-        (2, {"a": "Mü€é"})
-    ]  # two programs
+    # two programs
+    assert read(tmp_path / "t.csv", "a\nM\u00fc\u20ac".encode() + b"\xe9") == [(2, {"a": "Mü€é"})]
     german = "a\n„groß“ für"  # ß and the quote are two bytes that UTF-8 reads as one letter
     assert read(tmp_path / "t.csv", german.encode("cp1252")) == [(2, {"a": "„groß“ für"})]
-    assert read(tmp_path / "t.csv", "a\n正常眼底，lens".encode("gbk")) == [
-        (2, {"a": "正常眼底，lens"})
-    ]  # of Chinese Excel
+    # of Chinese Excel
+    assert read(tmp_path / "t.csv", "a\n正常眼底，lens".encode("gbk")) == [(2, {"a": "正常眼底，lens"})]
     for text in ("scan_größe_1.png", "date créée", "Gefäß,"):  # all accents in pairs, as bytes of Chinese are
         assert read(tmp_path / "t.csv", f"a,b\n{text}".encode("cp1252"))[0][1]["a"] == text.strip(",")
     for name, data in (("t.csv", b"a\n\x81"), ("t.jsonl", b'\n{"a": "\x81"}')):
@@ -87,13 +84,8 @@ def test_a_cell_of_a_workbook_without_its_value_is_named(tmp_path: Path) -> None
     for cells in ("B2:B3", "A5:B5"):
         book.active.merge_cells(cells)
     book.save(tmp_path / "t.xlsx")
-    assert {row.line: row.fault.partition(":")[0] for row in read_table(tmp_path / "t.xlsx").rows} == {
-        2: "",
-        3: "cells B2",
-        4: "cell A4",
-        5: "cells A5",
-        6: "",
-    }
+    expected = {2: "", 3: "cells B2", 4: "cell A4", 5: "cells A5", 6: ""}
+    assert {row.line: row.fault.partition(":")[0] for row in read_table(tmp_path / "t.xlsx").rows} == expected
     book.active.merge_cells("A1:B1")
     book.save(tmp_path / "t.xlsx")
     with pytest.raises(InputError, match="line 1: cells A1:B1 are merged: fill in each"):

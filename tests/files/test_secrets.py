@@ -144,9 +144,7 @@ def test_the_terminal_shows_no_key_even_in_a_traceback_with_locals() -> None:
 STRANGE = "a\x1b[2Jb\x9b31mc\x07\u202ed\r\ud800"
 
 
-def test_every_printer_escapes_terminal_commands_in_foreign_text(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_every_printer_escapes_terminal_commands_in_foreign_text(capsys: pytest.CaptureFixture[str]) -> None:
     """ECMA-48 5.2 and 5.3: C0 and C1 controls, ESC and CSI among them, are commands to a terminal."""
     from rich.table import Table
     from rich.text import Text
@@ -187,11 +185,8 @@ def only_these_keys() -> Iterator[None]:
 def test_redaction_changes_json_only_at_the_key() -> None:
     hide(KEYS[0])
     body = {"a": [1, 2.5, True, None, "words", {"b": f"Bearer {KEYS[0]}"}], KEYS[0]: 7, "c": "wörds\n"}
-    assert redacted_json(body) == {
-        "a": [1, 2.5, True, None, "words", {"b": f"Bearer {HIDDEN}"}],
-        HIDDEN: 7,
-        "c": "wörds\n",
-    }
+    expected = {"a": [1, 2.5, True, None, "words", {"b": f"Bearer {HIDDEN}"}], HIDDEN: 7, "c": "wörds\n"}
+    assert redacted_json(body) == expected
     assert orjson.loads(redacted(json.dumps(body))) == redacted_json(body)
 
 

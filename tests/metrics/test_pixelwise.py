@@ -82,8 +82,7 @@ def part() -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def spoilt(part) -> np.ndarray:
-    noise = np.random.default_rng(5).normal(0.0, 12.0, part.shape)
-    return np.clip(part + noise, 0, 255).astype(np.uint8)
+    return noisy(part, 5, 12.0)
 
 
 def square(part: np.ndarray, half: int) -> np.ndarray:

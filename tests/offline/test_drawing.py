@@ -138,10 +138,8 @@ REMOVED = (
 @pytest.mark.parametrize("name", REMOVED)
 def test_a_removal_is_nearer_to_the_original_than_the_drawing(name: str) -> None:
     finding = named(name)
-    lateral = name in (
-        "glioma",
-        "meningioma",
-    )  # seed 9 draws them away from the midline, where they can be removed
+    # seed 9 draws them away from the midline, where they can be removed
+    lateral = name in ("glioma", "meningioma")
     pixels, rendering = drawn(finding, 9, extent="moderate") if lateral else drawn(finding, extent="large")
     image, _ = image_for(finding)
     removed = remove(rendering.pixels, image, finding, Intent(name, REMOVE), np.random.default_rng(1))

@@ -128,12 +128,8 @@ def test_one_damaged_image_is_named_and_skipped(
     task, number = spoil(run, damage)
     place = f"task {task}, round {number}: its edited image"
     release, bench, study = (tmp_path / name for name in ("release", "bench", "study"))
-    layouts = [
-        "--layout",
-        "parquet,med-banana,webdataset,trajectory,preference",
-        "--redistribution-approved",
-        "DUA 1",
-    ]
+    layouts = ["--layout", "parquet,med-banana,webdataset,trajectory,preference"]
+    layouts += ["--redistribution-approved", "DUA 1"]
     for command, page in (
         (["export", str(run), "--to", str(release), *layouts], release / "README.md"),
         (["report", str(run)], run / "report.html"),

@@ -55,9 +55,8 @@ def test_images_without_consent_are_refused_before_the_run_exists(licence: Licen
     for name, reason in (("nope/x", "provider 'nope': unknown"), ("gpt-4", "is not provider/model")):
         models = {**recipe.models.model_dump(), "writer": name}
         with pytest.raises(InputError, match=f"^models.writer: '{name}':? {reason}"):
-            forecast(
-                quick_recipe(recipe.data.catalogue, parts={"models": models})
-            )  # a name comes before a consent
+            # a name comes before a consent
+            forecast(quick_recipe(recipe.data.catalogue, parts={"models": models}))
     assert not (tmp_path / "run").exists() and log.lines() == []
 
 

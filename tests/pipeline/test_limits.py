@@ -90,12 +90,10 @@ def test_another_model_behind_the_name_stops_the_run_until_it_is_accepted(
     assert stopped.failed and stopped.stopped is not None
     assert "quick/judge is now served by j-002, and this run was made with j-001" in stopped.stopped
     assert "--accept-model-change" in stopped.stopped
-    assert build(
-        priced_recipe(catalogue), run, served_by("j-002")
-    ).failed  # and again, until the change is accepted
-    back = build(
-        priced_recipe(catalogue), run, served_by("j-001")
-    )  # whose run holds what j-002 answered till then
+    # and again, until the change is accepted
+    assert build(priced_recipe(catalogue), run, served_by("j-002")).failed
+    # whose run holds what j-002 answered till then
+    back = build(priced_recipe(catalogue), run, served_by("j-001"))
     assert back.stopped is not None
     assert "quick/judge was once served by j-002, and this run was made with j-001" in back.stopped
     assert build(priced_recipe(catalogue), run, served_by("j-002"), accept_model_change=True).stopped is None

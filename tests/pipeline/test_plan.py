@@ -175,9 +175,8 @@ def test_merged_shards_are_the_run_that_was_never_split(
     assert merged.blobs > 12
     for table in TABLES:
         assert rows(tmp_path / "all", table) == rows(whole, table), table
-    same_id = Path(
-        shutil.copytree(whole, tmp_path / "whole")
-    )  # a run's id is random, and appears in a release
+    # a run's id is random, and appears in a release
+    same_id = Path(shutil.copytree(whole, tmp_path / "whole"))
     with (
         sqlite3.connect(same_id / "journal.sqlite") as database,
         JournalReader.open(tmp_path / "all") as reader,

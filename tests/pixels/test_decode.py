@@ -246,9 +246,8 @@ def _adobe_exif(index: str, space: int) -> bytes:
     return save(Image.fromarray(colour()), "PNG", exif=exif)
 
 
-ADOBE = struct.pack(
-    ">8I", 31270, 32900, 64000, 33000, 21000, 71000, 15000, 6000
-)  # of white, red, green and blue
+# of white, red, green and blue
+ADOBE = struct.pack(">8I", 31270, 32900, 64000, 33000, 21000, 71000, 15000, 6000)
 ADOBE_CHUNKS = {"gAMA": struct.pack(">I", round(100_000 * 256 / 563)), "cHRM": ADOBE}
 
 

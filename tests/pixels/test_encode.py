@@ -85,9 +85,7 @@ def test_normalise_refuses_oblong_images_and_other_data() -> None:
 
 
 @pytest.mark.parametrize("encode", [encode_jpeg, encode_source])
-def test_pixel_sha256_depends_only_on_the_rgb_bytes(
-    encode: Callable[[np.ndarray], bytes],
-) -> None:
+def test_pixel_sha256_depends_only_on_the_rgb_bytes(encode: Callable[[np.ndarray], bytes]) -> None:
     file = encode(np.ascontiguousarray(skimage.data.retina()[:64, :64]))
     shown = np.asarray(PIL.Image.open(io.BytesIO(file)))
     assert pixel_sha256(file) == hashlib.sha256(shown.tobytes()).hexdigest()

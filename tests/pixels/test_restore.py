@@ -12,12 +12,7 @@ from plantain.findings import load_taxonomy
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg, encode_source
-from plantain.pixels.restore import (
-    Restored,
-    match_tone,
-    register,
-    restore_outside,
-)
+from plantain.pixels.restore import Restored, match_tone, register, restore_outside
 
 AMD = load_taxonomy().get("fundus", "AMD")
 SIDE = 640

@@ -32,10 +32,7 @@ pytestmark = pytest.mark.usefixtures("no_network")
 
 @pytest.mark.slow
 def test_loading_snippet_of_the_card_runs_offline(
-    release: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", str(tmp_path / "cache"))
 

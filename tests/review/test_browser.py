@@ -45,9 +45,8 @@ def read_study(screen: Screen, link: str, comment: str = "") -> int:
             screen.press("Enter Control+z Control+y")
         else:
             if task not in viewed:
-                screen.press(
-                    "d m d m + . r"
-                )  # difference, magnifier, zoom, window: none of them is an answer
+                # difference, magnifier, zoom, window: none of them is an answer
+                screen.press("d m d m + . r")
                 viewed.add(task)
             screen.press(KEYS[task])
         if comment:
@@ -141,9 +140,8 @@ def test_the_stored_region_equals_the_region_on_the_page(browser: Any, tmp_path:
 
         def proposed() -> None:
             screen.press("1")
-            page.evaluate(
-                "images.load(reader.item.proposals[0]).then(() => 0)"
-            )  # the page waits for the same
+            # the page waits for the same
+            page.evaluate("images.load(reader.item.proposals[0]).then(() => 0)")
             assert page.evaluate("reader.form.region.proposal") == 0
 
         proposed()

@@ -11,9 +11,7 @@ from fastapi import FastAPI
 from plantain.review import serving
 
 
-def test_a_half_sent_request_does_not_keep_its_connection(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_half_sent_request_does_not_keep_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """RFC 9112, 9.5: a server may close a connection that is idle in the middle of a request at any time."""
     monkeypatch.setattr(serving, "REQUEST_S", 0.5)
     app = FastAPI()

@@ -52,11 +52,8 @@ def test_edits_of_several_runs_are_compared_each_with_its_own_readers(run: Path,
         rows = [one.verdict for one in reader.verdicts(made.cases[0].source)]
     (verdict,) = [one for one in rows if one.judge == "people/both"]
     for criterion in verdict.observations.criteria.values():  # one reader with two minds is one reader
-        assert (criterion.passed, criterion.confidence, criterion.evidence) == (
-            False,
-            0.5,
-            "0.5 of 1 reader accepted",
-        )
+        expected = (False, 0.5, "0.5 of 1 reader accepted")
+        assert (criterion.passed, criterion.confidence, criterion.evidence) == expected
 
 
 def test_agreement_is_in_the_judges_card(run: Path, study: Study, tmp_path: Path):

@@ -29,11 +29,7 @@ from review.study_on_paper import MODELS, all_criteria, material, read_all, smal
 def read(tmp_path_factory):
     """Three readers; the first model is accepted in 6 of 6 cases by all, the second by two readers in half of them."""
     study = small_study(
-        tmp_path_factory.mktemp("s") / "s",
-        ReaderTask.ACCEPT,
-        ReaderTask.PAIR,
-        ReaderTask.CHOOSE_ROI,
-        cases=6,
+        tmp_path_factory.mktemp("s") / "s", ReaderTask.ACCEPT, ReaderTask.PAIR, ReaderTask.CHOOSE_ROI, cases=6
     )
 
     def say(reader: int, block: Block, item: Item, slots: list[str]) -> dict:

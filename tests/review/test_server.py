@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import csv
 import io
 import json
 from pathlib import Path
@@ -11,8 +12,12 @@ import cv2
 import numpy as np
 import pytest
 
+from plantain.records import InputError
 from plantain.review.ratings import Ratings
-from plantain.review.study import ReaderTask, Study
+from plantain.review.results.rows import DICTIONARY
+from plantain.review.results.writing import export_files
+from plantain.review.serving import check_host
+from plantain.review.study import ReaderTask, Study, open_study
 from review.study_on_paper import MODELS, answer_to, mask_of, small_study
 
 pytest.importorskip("fastapi")
@@ -173,10 +178,8 @@ def test_forged_requests_are_refused(paired):
     form = reader.web.post("/api/answer", data=body)
     assert form.status_code == 415
     assert reader.web.get("/api/me", headers={"Host": "rebound.example"}).status_code == 421
-    for content in (
-        b"{" + b" " * (5 << 20),
-        (b" " * 65536 for _ in range(90)),
-    ):  # of a stated size, and endless
+    # of a stated size, and endless
+    for content in (b"{" + b" " * (5 << 20), (b" " * 65536 for _ in range(90))):
         headers = {"Content-Type": "application/json"}
         assert reader.web.post("/api/answer", content=content, headers=headers).status_code == 413
     assert not reader.get("/api/me").json()["blocks"][0]["answered"]
@@ -235,9 +238,6 @@ def test_hostile_answers_are_refused_in_one_line_and_not_stored(paired, value, l
 
 
 def test_a_drawn_region_comes_back_exact(paired):
-    from plantain.review.results.writing import export_files
-    from plantain.review.study import open_study
-
     study, ratings, _ = paired
     visitor, reader = at_regions(*paired)
     case = visitor.get("/api/case/b2/0").json()
@@ -252,10 +252,6 @@ def test_a_drawn_region_comes_back_exact(paired):
 
 
 def test_credentialed_images_wait_for_the_agreement_and_stay_on_loopback(tmp_path: Path):
-    from plantain.records import InputError
-    from plantain.review.results.writing import export_files
-    from plantain.review.serving import check_host
-
     study, ratings, app = opened(tmp_path / "s", ReaderTask.ACCEPT, credentialed=True)
     visitor = Visitor(app, ratings.invite()[1])
     assert visitor.get("/api/case/b1/0").status_code == 403 and visitor.get("/api/me").json()["agreement"]
@@ -300,11 +296,6 @@ def test_an_answer_on_a_full_disk_is_refused_in_one_line_and_not_stored(tmp_path
 
 
 def test_export_is_rows_without_names(paired):
-    import csv
-
-    from plantain.review.results.rows import DICTIONARY
-    from plantain.review.results.writing import export_files
-
     study, ratings, app = paired
     visitor = Visitor(app, ratings.invite()[1])
     visitor.answer(visitor.get("/api/case/b1/0").json(), {"better": "left"})

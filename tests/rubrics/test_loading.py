@@ -175,11 +175,8 @@ def test_decide_every_combination(passed: tuple[bool, ...]) -> None:
     ("passed", "all_pass", "weighted"),
     [
         ((None, True, True, True), None, None),  # 0.60 for certain, up to 1.00
-        (
-            (True, True, True, None),
-            None,
-            None,
-        ),  # an open criterion qualifies nothing, although 0.85 is certain
+        # an open criterion qualifies nothing, although 0.85 is certain
+        ((True, True, True, None), None, None),
         ((None, False, True, True), False, None),  # up to 0.75
         ((False, None, True, True), False, False),  # at most 0.60
     ],

@@ -5,22 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-import openai.types as sdk
 import pytest
-from google.genai import types
-from openai.types.responses.image_detail import ImageDetail
-from openai.types.shared.reasoning_effort import ReasoningEffort
-from pydantic import BaseModel
 
 from fakes.caller import asked, set_keys
 from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
 from fakes.requests import edit_request, judge_request, original, write_request
 from fakes.server import FakeProvider
-from plantain.models.hosted.gemini import provider as gemini
-from plantain.models.hosted.openai import provider as of_openai
 from plantain.models.registry import close_models, settings_class
 from plantain.pipeline.recipe import Recipe
 from plantain.records import InputError
@@ -112,28 +105,6 @@ def test_money_is_set_aside_for_the_dearest_role(server: FakeProvider) -> None:
     terms = recipe(server, {**SETTINGS, "judge": {"max_output_tokens": 12_000}}, budget_usd=5.0).terms
     assert model_limits(terms, "gemini/gemini-3.8-flash").max_output_tokens == 12_000
     assert model_limits(terms, "gemini/gemini-3.1-flash-image").image_tokens == 1680  # 2K
-
-
-def test_choices_are_those_of_the_installed_sdks() -> None:
-    """The choices of openai 3.54 and google-genai 3.4, read from their own types."""
-
-    def words(literal: Any) -> set[str]:
-        return {
-            word for one in get_args(literal) for word in (get_args(one) or (one,)) if isinstance(word, str)
-        }
-
-    def choices(settings: type[BaseModel], name: str) -> set[str]:
-        return words(settings.model_fields[name].annotation) - {""}
-
-    edits = sdk.image_edit_params.ImageEditParamsBase.__annotations__
-    assert choices(of_openai.Settings, "thinking") == words(ReasoningEffort)
-    assert choices(of_openai.Settings, "media_resolution") == words(ImageDetail)
-    for name in ("input_fidelity", "quality", "size"):
-        assert name in edits
-    levels = {level.value.lower() for level in types.ThinkingLevel} - {"thinking_level_unspecified"}
-    assert choices(gemini.Settings, "thinking") == levels | {"none"}
-    resolutions = {r.value.removeprefix("MEDIA_RESOLUTION_").lower() for r in types.MediaResolution}
-    assert choices(gemini.Settings, "media_resolution") == resolutions - {"unspecified"}
 
 
 @pytest.mark.parametrize(

@@ -137,19 +137,8 @@ def audit(place: Place, limits: str) -> Made:
         recipe.write_text(recipe.read_text().replace(MODEL, "openai-compatible/w"))
         assert main([*made.arguments, "--limit", "1"]) in (0, 3)
     own = place.settings(limits)
-    arguments = [
-        "judge",
-        "audit",
-        str(seen),
-        "--judge",
-        MODEL,
-        "--run",
-        str(run),
-        "--settings",
-        own,
-        "--json",
-    ]
-    return Made([*arguments, "--pairs", "1", "--kinds", "blob"], run)
+    arguments = ["judge", "audit", str(seen), "--judge", MODEL, "--run", str(run), "--settings", own]
+    return Made([*arguments, "--json", "--pairs", "1", "--kinds", "blob"], run)
 
 
 CASES: dict[str, Callable[[Place, str], Made]] = {

@@ -48,22 +48,12 @@ def test_only_allowed_header_fields_are_read(tmp_path: Path) -> None:
     assert "broken.dcm" in refused
     (entry,) = entries.values()
     image = entry.image
-    assert (image.modality, image.labels, image.view, image.projection) == (
-        "chest_xray",
-        ("Lung Lesion",),
-        "frontal",
-        "PA",
-    )
+    expected = ("chest_xray", ("Lung Lesion",), "frontal", "PA")
+    assert (image.modality, image.labels, image.view, image.projection) == expected
     header = dcmread(str(tmp_path / "Lung_Lesion/chest.dcm"), stop_before_pixels=True)
     kept = json.dumps([str(getattr(image, name)) for name in image.__slots__])
-    for field in (
-        "PatientName",
-        "PatientID",
-        "StudyDate",
-        "SOPInstanceUID",
-        "StudyInstanceUID",
-        "InstitutionName",
-    ):
+    private = "PatientName PatientID StudyDate SOPInstanceUID StudyInstanceUID InstitutionName"
+    for field in private.split():
         value = str(header.get(field) or "")
         assert not value or value not in kept, field
 
@@ -163,11 +153,8 @@ def test_labels_csv_labels_groups_and_splits(tmp_path: Path) -> None:
     )
     entries, refused, _ = scanned(read(tmp_path, "brain_mri"))
     images = {entry.name: entry.image for entry in entries.values()}
-    assert (images["a.dcm"].labels, images["a.dcm"].group, images["a.dcm"].split) == (
-        ("glioma", "pituitary"),
-        "p1",
-        "test",
-    )
+    expected = (("glioma", "pituitary"), "p1", "test")
+    assert (images["a.dcm"].labels, images["a.dcm"].group, images["a.dcm"].split) == expected
     assert (images["c.dcm"].labels, images["c.dcm"].note) == ((), "no label: the source has none")
     assert "did you mean 'glioma'?" in refused["b.dcm"]
 
@@ -232,9 +219,8 @@ def test_colour_captures_and_burned_in_marks_are_noted(tmp_path: Path) -> None:
 def test_a_mirrored_radiograph_is_turned(tmp_path: Path) -> None:
     copy("RG1_UNCR.dcm", tmp_path / "a.dcm", PatientOrientation=["L", "F"])
     copy("RG1_UNCR.dcm", tmp_path / "b.dcm", PatientOrientation=["R", "F"], SOPInstanceUID="1.2.3")
-    copy(
-        "RG1_UNCR.dcm", tmp_path / "d.dcm", PatientOrientation=["", "F"], SOPInstanceUID="1.2.5"
-    )  # half known
+    # half known
+    copy("RG1_UNCR.dcm", tmp_path / "d.dcm", PatientOrientation=["", "F"], SOPInstanceUID="1.2.5")
     stored = dcmread(str(tmp_path / "a.dcm")).pixel_array
     turned = {"PixelData": np.rot90(stored).tobytes(), "Rows": stored.shape[1], "Columns": stored.shape[0]}
     turned |= {"PatientOrientation": ["F", "R"], "SOPInstanceUID": "1.2.4", "PixelSpacing": [0.2, 0.1]}

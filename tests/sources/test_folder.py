@@ -38,9 +38,8 @@ def read(root: Path, modality: str = "chest_xray") -> tuple[dict[str, tuple[str,
 
 def test_same_stem_and_bytes_is_one_image_with_several_labels(tmp_path: Path) -> None:
     put(tmp_path, Edema__s1_dot_jpg=b"x", Pneumonia__s1_dot_jpg=b"x")
-    put(
-        tmp_path, **{"__".join(["Edema", *"abcdefghijklmnop", "deep_dot_jpg"]): b"z"}
-    )  # as DICOM exports have
+    # as DICOM exports have
+    put(tmp_path, **{"__".join(["Edema", *"abcdefghijklmnop", "deep_dot_jpg"]): b"z"})
     entries, refused = read(tmp_path)
     assert entries == {"s1": ("Edema", "Pneumonia"), "deep": ("Edema",)}
     assert not refused
@@ -171,12 +170,8 @@ def test_a_table_with_a_column_for_each_label_gives_labels(tmp_path: Path) -> No
     )
     files = [f"a/patient0000{number}/view1.jpg" for number in (1, 2, 3, 4)]
     table = LabelTable(tmp_path, TAXONOMY, files, SourceOptions(tmp_path, "chest_xray", Licence.OPEN))
-    assert [table.of(file, "chest_xray").labels for file in files] == [
-        ("No Finding",),
-        ("Cardiomegaly",),
-        ("Lung Opacity", "Pleural Effusion"),
-        (),
-    ]
+    expected = [("No Finding",), ("Cardiomegaly",), ("Lung Opacity", "Pleural Effusion"), ()]
+    assert [table.of(file, "chest_xray").labels for file in files] == expected
     assert table.read is not None
     assert (
         "labels from the columns 'No Finding', 'Cardiomegaly', 'Lung Opacity', 'Pleural Effusion' (1: "
@@ -191,9 +186,7 @@ def test_a_table_with_a_column_for_each_label_gives_labels(tmp_path: Path) -> No
     ]
 
 
-def test_a_table_gives_sequence_and_plane_and_settings_apply_to_the_rest(
-    tmp_path: Path,
-) -> None:
+def test_a_table_gives_sequence_and_plane_and_settings_apply_to_the_rest(tmp_path: Path) -> None:
     root = tmp_path / "slices"
     put(root, **{f"{name}_dot_png": name.encode() for name in "abcd"})
     rows = ("a.png,glioma,t2,Coronal", "b.png,glioma,,unknown", "c.png,glioma,T9,axial", "d.png,glioma,T1+C,")

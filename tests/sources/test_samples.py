@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import importlib.util
-from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import numpy as np
@@ -78,11 +77,7 @@ def test_a_slice_of_one_millimetre_has_its_spacing(samples: tuple[PackageSample,
 
 def test_missing_package_is_one_line_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     find = importlib.util.find_spec
-
-    def without_dipy(name: str) -> ModuleSpec | None:
-        return None if name == "dipy" else find(name)
-
-    monkeypatch.setattr(importlib.util, "find_spec", without_dipy)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "dipy" else find(name))
     with pytest.raises(InputError, match="needs the package dipy: in plantain's clone: pip install"):
         sample_images()
 

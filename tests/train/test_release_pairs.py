@@ -63,11 +63,8 @@ def test_examples_of_one_image_are_one_cluster(tmp_path: Path) -> None:
 def test_a_release_s_own_splits_are_kept(tmp_path: Path) -> None:
     made = release(tmp_path, [image(name) for name in "abc"], ["train", "validation", "test"])
     listed = ReleasePreferences(made, StoredOriginals(tmp_path / "catalogue")).listed()
-    assert [(example.reserved, example.final) for example in listed] == [
-        (False, False),
-        (True, False),
-        (True, True),
-    ]
+    expected = [(False, False), (True, False), (True, True)]
+    assert [(example.reserved, example.final) for example in listed] == expected
 
 
 def test_record_in_another_format_is_refused(tmp_path: Path) -> None:

@@ -16,12 +16,7 @@ from plantain.train.base import InstructionPipeline
 from plantain.train.denoising import Denoising, Encoded, Encoder, draw_by_id
 from plantain.train.editor import save_lora
 from plantain.train.plans import PreferencePlan, TrainingProgress
-from plantain.train.preference import (
-    PreferenceErrors,
-    compare_with_reference,
-    prefer,
-    preference_loss,
-)
+from plantain.train.preference import PreferenceErrors, compare_with_reference, prefer, preference_loss
 from plantain.train.supervised import fine_tune
 from plantain.train.training import Schedule, batch_of
 from plantain.train.training import run as train_weights

@@ -61,12 +61,12 @@ def plan(recipe: Recipe | Path | str, *, pilot: Path | str | None = None) -> Bui
             plantain's assumptions.
 
     Returns:
-        `tasks` and `images` are numbers. `calls`, `cost_usd` (US dollars), `duration_s` (seconds) and `disk` (bytes)
+        `tasks` and `images` are counts. `calls`, `cost_usd` (US dollars), `duration_s` (seconds) and `disk` (bytes)
         each have the values `low`, `expected` and `high`; `cost_usd` is None if a price is unknown.
 
     Raises:
-        plantain.records.InputError: the recipe names something unknown, an image may not be sent to a model, or
-            `pilot` is not a run with finished tasks.
+        plantain.records.InputError: recipe or catalogue cannot be used, an image may not be sent to a model, a model
+            under a budget has no price, or `pilot` is not a run with finished tasks.
 
     Example:
         >>> plan("pilot.toml").tasks

@@ -20,11 +20,12 @@ from plantain.bench.leaderboard.export import difference_json, table_json
 from plantain.bench.leaderboard.reading import read_scores
 from plantain.bench.leaderboard.tables import OVERALL, make_table
 from plantain.bench.score.judging import JudgeName
-from plantain.bench.score.score import ScoreRequest, score_run
+from plantain.bench.score.score import ScoreRequest, chosen, score_run
 from plantain.offline.workers import leave_workers, use_workers
 from plantain.records import InputError
 from plantain.roles import Editor
 from plantain.runs.progress import PlainProgress, RunSummary
+from plantain.runs.setup import RunSetup
 from plantain.runs.terms import load_terms
 
 if TYPE_CHECKING:
@@ -47,8 +48,8 @@ class Evaluation:
     def rows(self) -> list[dict[str, Any]]:
         """Return the leaderboard as `plantain bench table --json` prints it: one row per model, organ and metric.
 
-        The organ "overall" has the means over all samples. `low` and `high` are the ends of a 95 % interval of the
-        mean, None without one; `coverage` in [0, 1] is the share of outputs that have a score.
+        Only the first output of each sample counts; `coverage`, in [0, 1], is the share of samples where it is scored.
+        The organ "overall" has all samples. `low` and `high`: ends of the mean's 95 % interval, None without one.
         """
         with BenchRun.open(self.path) as run:
             table = make_table(read_scores(run))
@@ -57,7 +58,7 @@ class Evaluation:
     def pairs(self, against: str = "copy-input") -> list[dict[str, Any]]:
         """Return each model's mean score minus that of the model or baseline `against`: a row per model and metric.
 
-        Differences are paired over the samples that both have scores for; without any there is no row.
+        Differences are paired over the samples that both have scores for; without any, the row is missing.
         `difference_low` and `difference_high` are the ends of the 95 % interval of `difference`; `difference_p_holm` is
         its p value, corrected for the number of models (Holm). Each is None if it cannot be computed. Raise
         InputError if `against` is unknown.
@@ -72,7 +73,7 @@ class Evaluation:
     def table(self) -> pandas.DataFrame:
         """Return the means over all samples as a DataFrame: one row per model or baseline, one column per metric.
 
-        The names are in the column `model`. Raise InputError if pandas is not installed; `rows` works without it.
+        The names are in the column `model`; a missing mean is null. InputError without pandas; `rows` works without it.
         """
         try:
             import pandas
@@ -105,17 +106,18 @@ def evaluate(
     Args:
         editor: a name ("gemini/gemini-3.1-flash-image"), an object with the methods of `Editor`, or a function
             (image, instruction) -> image, plain or async, over uint8 RGB arrays of shape (H, W, 3) or PIL images, of
-            one size. An output for which it raises is unscored, with the error as its reason.
-        benchmark: a loaded benchmark, or its folder.
+            one size. If it raises or returns anything else, the output is unscored, with the error as its reason.
+        benchmark: a loaded benchmark, or its path as for `Benchmark.load`.
         run_dir: folder for outputs and scores, created if missing; None for a new temporary folder.
         metrics: names, e.g. ["psnr", "ssim"]; None for all that this machine can measure.
         judges: names, e.g. ["offline/instruments"]; none by default.
         seeds: number of outputs for each sample, at least 1.
         settings: TOML file with [limits], [providers.NAME] and [consent], for hosted models; None for the defaults.
-        images: image type passed to a function, "array" or "pil"; None: by its annotations, else "array".
+        images: type of the image passed to a function, "array" or "pil"; None: by its annotations, else "array".
 
     Raises:
-        plantain.records.InputError: editor, judge, metric or benchmark cannot be used; no model was called.
+        plantain.records.InputError: editor, judge, metric or benchmark cannot be used. No model was called,
+            except if a judge has no key or package: this is detected after the outputs are made.
 
     Example:
         >>> def untouched(image, instruction):
@@ -131,6 +133,8 @@ def evaluate(
     variant = "D" if any(sample.detailed for sample in loaded.samples) else "P"
     seats = tuple(JudgeName(name, variant) for name in judges)
     judging = load_terms(file, tuple(dict.fromkeys(judges)))
+    RunSetup(judging).check(images=(s.image for s in loaded.samples), named=judging.models, by="--judge")
+    chosen(metrics)  # both raise an InputError before a model is called
     path = Path(tempfile.mkdtemp(prefix="plantain-evaluate-") if run_dir is None else run_dir)
 
     progress = PlainProgress()

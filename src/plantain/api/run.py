@@ -37,7 +37,7 @@ class Task:
 
     @property
     def finding(self) -> str:
-        """The name of the finding to add or remove, e.g. "Pneumothorax"."""
+        """The name of the finding to add or remove, e.g. "Pneumothorax"; in a benchmark's run, the editor's label."""
         return self.row.task.finding
 
     @property
@@ -135,7 +135,7 @@ class Run:
             return Task(self.path, reader.task(id))
 
     def attempts(self, *, superseded: bool = False) -> list[Attempt]:
-        """Return the rounds of all tasks by task id and round, each with its decisive verdict.
+        """Return the rounds of all tasks, sorted by task id, generation and round, each with its decisive verdict.
 
         Attempts name images by their hashes; `Task.read_image` returns the files.
 
@@ -164,11 +164,12 @@ class Run:
         """Return tasks or attempts as a DataFrame, one row each.
 
         Args:
-            by: "task": a row per task: `task` (id), `image`, `modality`, `finding`, `direction`, `state`, `round`,
-                `reason`; "attempt": a row per round: the same, `instruction`, how the edit ended, and the decisive
-                verdict on each criterion. Missing values are missing, never 0.
+            by: "task": `task`, `image` (ids), `modality`, `finding`, `direction`, `kind`, `state`, `round`, `reason`.
+                "attempt": the same for each round that no retry replaced, with its own `round`, and `generation`,
+                `instruction`, `edit` (its outcome), `edited` (SHA-256), the decisive verdict's `judge`, `qualified` and
+                `score`, and a column for each criterion, True if it passed. Missing values are missing, never 0.
 
-        Raise InputError if pandas is not installed; `rows` works without it.
+        Raise InputError if pandas is not installed (`rows` works without it), ValueError for another `by`.
         """
         try:
             import pandas

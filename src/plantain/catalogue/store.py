@@ -112,7 +112,7 @@ _PAGE = 512
 class Catalogue:
     """A folder of prepared images and their records. Open it read-only with `open`, or for adding with `create`.
 
-    A `with` block closes it. Only `read` may be called from several threads. `connection` and `blobs` are internal.
+    A `with` block closes it. Only `read` is thread-safe. `root` is the folder; `connection` and `blobs` are internal.
 
     Example:
         >>> with Catalogue.open("catalogue") as catalogue:
@@ -187,9 +187,10 @@ class Catalogue:
         Args:
             image: its record; `prepared_sha256` is set to the hash of `data`.
             data: the prepared JPEG file, e.g. from `PackageSample.prepared`; it is not checked.
-            code: its perceptual hash (`pixels.likeness`), to find near duplicates; None to skip that.
+            code: its perceptual hash (`plantain.pixels.likeness.likeness`), to find near duplicates; None to skip that.
 
-        Raise InputError if another image, or another record, already has this id.
+        Raise InputError if another image, or another record, already has this id. A commit raises it too, and drops
+        its images, if another process has added one of them.
         """
         image = replace(image, prepared_sha256=hashlib.sha256(data).hexdigest())
         known = self._waiting.get(image.id) or self.find(image.id)
@@ -206,7 +207,7 @@ class Catalogue:
         return True
 
     def flush(self) -> None:
-        """Commit the images that `add` has stored since the last commit; `add` does so itself after every 64."""
+        """Commit the images added since the last commit; `add` does so after every 64. InputError as in `add`."""
         if not self._waiting:
             return
         # Committed or forgotten, never tried again: the next ingest finds the rest.
@@ -237,7 +238,7 @@ class Catalogue:
         )
 
     def remove(self, image: SourceImage) -> None:
-        """Delete an image's record and labels; call it in a `transaction`. Its file stays in `blobs`."""
+        """Delete a committed image's record, labels and hash; call it in a `transaction`. Its file stays in `blobs`."""
         for table in ("label", "likeness", "own_group"):
             self.connection.execute(f"DELETE FROM {table} WHERE image_id = ?", (image.id,))
         self.connection.execute("DELETE FROM image WHERE id = ?", (image.id,))
@@ -248,7 +249,7 @@ class Catalogue:
         self.connection.execute(f"UPDATE image SET {assignments} WHERE id = ?", (*to_row(new), old.id))
 
     def relabel(self, old: SourceImage, new: SourceImage) -> None:
-        """Replace an image's record, labels and source's group; the id stays. Call it in a `transaction`."""
+        """Replace an image's record, labels and source's group by those of `new`; the id stays. Use a `transaction`."""
         self.replace(old, new)
         for table in ("label", "own_group"):
             self.connection.execute(f"DELETE FROM {table} WHERE image_id = ?", (old.id,))
@@ -269,12 +270,12 @@ class Catalogue:
         return image.group if row is None else row[0]
 
     def likenesses(self) -> list[tuple[str, bytes]]:
-        """Return (id, perceptual hash of `pixels.likeness`) of every image that was added with one, sorted by id."""
+        """Return (id, perceptual hash) of every image that was added with a hash, sorted by id."""
         self.flush()
         return self.connection.execute("SELECT image_id, code FROM likeness ORDER BY image_id").fetchall()
 
     def regroup(self, groups: Mapping[str, str | None]) -> None:
-        """Set and commit the group of images by id, to join near duplicates; `own_group` still returns the source's."""
+        """Set and commit groups by image id; `own_group` still returns the source's. KeyError if an id is unknown."""
         self.flush()
         with self.transaction():
             held = dict(self.connection.execute('SELECT id, "group" FROM image').fetchall())
@@ -289,7 +290,7 @@ class Catalogue:
         return int(self.connection.execute("SELECT COUNT(*) FROM image").fetchone()[0]) + len(self._waiting)
 
     def find(self, image_id: str) -> SourceImage | None:
-        """Return the record of the image with this id, or None."""
+        """Return the record of the image with this id; None if there is none, or it is quarantined."""
         row = self.connection.execute("SELECT * FROM image WHERE id = ?", (image_id,)).fetchone()
         return from_row(row) if row is not None else self._waiting.get(image_id)
 
@@ -351,7 +352,7 @@ class Catalogue:
         return transaction(self.connection)
 
     def digest(self) -> str:
-        """Return the SHA-256 (hex) of all records, independent of the order in which they were added."""
+        """Return the SHA-256 (hex) of all records except quarantined ones, in whatever order they were added."""
         self.flush()
         found = hashlib.sha256(str(VERSION).encode())
         for row in self.connection.execute("SELECT * FROM image ORDER BY id"):
@@ -359,7 +360,7 @@ class Catalogue:
         return found.hexdigest()
 
     def close(self) -> None:
-        """Commit the images added since the last commit, and close the database."""
+        """Commit the images added since the last commit, as `flush` does, and close the database."""
         try:
             self.flush()
         finally:

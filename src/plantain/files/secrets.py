@@ -32,7 +32,7 @@ _PROXY = re.compile(r"_PROXY\Z", re.IGNORECASE)
 
 
 class Secret:
-    """An API key that is never printed, logged or pickled; only `reveal` returns it."""
+    """An API key that is never printed, logged or pickled; only `reveal` returns `value`, the key in clear text."""
 
     __slots__ = ("_value",)
 

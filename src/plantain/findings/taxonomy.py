@@ -23,10 +23,10 @@ SHAPES = ("opacity", "mass", "band", "line", "spots", "crescent", "darkening", "
 
 @dataclass(frozen=True, slots=True)
 class Taxonomy:
-    """The findings that can be edited, by modality, in the order of their files.
+    """The findings of all modalities, in the order of their files.
 
     Attributes:
-        findings: every finding, normal classes included.
+        findings: every finding, including the normal class of each modality, which cannot be added or removed.
         titles: display name by modality.
     """
 
@@ -47,7 +47,7 @@ class Taxonomy:
     def targets(self, modality: str, *, optional: bool = False) -> tuple[Finding, ...]:
         """Return the findings that can be added or removed. Raise InputError if the modality is unknown.
 
-        `optional` includes the findings that a recipe uses only if it names them.
+        `optional` adds the findings that a recipe uses only if it names them.
         """
         return tuple(f for f in self.of(modality) if not f.normal and (optional or not f.optional))
 
@@ -56,7 +56,7 @@ class Taxonomy:
         return next(finding for finding in self.of(modality) if finding.normal)
 
     def get(self, modality: str, name: str) -> Finding:
-        """Return the finding of exactly this name. Raise InputError, with the nearest name, if there is none."""
+        """Return the finding of exactly this name. InputError, with the nearest one, if it or `modality` is unknown."""
         for finding in self.of(modality):
             if finding.name == name:
                 return finding

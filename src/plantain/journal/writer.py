@@ -56,6 +56,7 @@ class Journal:
     Operations that wait at the same time are committed together. `put_blob` may be called from any thread.
 
     Attributes:
+        run, header: the run's folder, and its name, seed and frozen settings.
         reader, blobs: the reader of committed rows, and the store of files.
         batches: the record of batch jobs and their requests.
     """

@@ -43,12 +43,12 @@ class MetricSample(Protocol):
 
     @property
     def roi_grey(self) -> Image | None:
-        """The grey levels of the region's mask file, uint8 (H, W); None if the sample has none."""
+        """The grey levels of the region's mask, uint8 (H, W) of the size of `before`; None if the sample has none."""
         ...
 
     @property
     def prompt(self) -> str:
-        """The instruction of the edit, e.g. "Remove the mole"."""
+        """The instruction of the edit, e.g. "Remove the mole"; "" if the sample has none."""
         ...
 
     @property
@@ -103,7 +103,7 @@ class Metric:
         """Return the score of an output, or (score, detail to store with it).
 
         Args:
-            sample: the benchmark sample; parts listed in `needs` are present.
+            sample: the benchmark sample; the parts that `needs` lists are neither None nor empty.
             output: the editor's image, uint8 (H, W, 3) RGB, of the size of `sample.before`.
 
         Raises:

@@ -149,7 +149,7 @@ def cp_reference(before: Image, after: Image, roi: Mask | Image) -> Score:
         roi: (H, W), the region meant to change: bool, or uint8 grey levels as stored in the mask's file.
 
     Returns:
-        A score in [-1, 1], 1 when identical outside; unscored when no window fits.
+        A score in [-1, 1], 1 when identical outside; unscored if the image is smaller than the 7 x 7 window.
 
     Raises:
         ValueError: the arguments are not such images or a mask.

@@ -106,11 +106,12 @@ class Recipe(Section):
 
     Attributes:
         name: name of the build in pages and releases.
-        seed: number that determines all random choices: the same seed plans the same tasks.
+        seed: number that determines all random choices: the same seed and catalogue give the same tasks.
         data, models, loop, limits, engine: the sections of these names.
         rubric: name of the rubric that judges edits, or a TOML file with one; "" for Med-Banana's. Its policy
             and threshold apply unless `loop` sets them.
-        providers, settings: settings by provider; those that replace them by role ("writer", "editor", "judge").
+        providers: settings by provider.
+        settings: settings by role ("writer", "editor", "judge"), which replace those of the provider.
 
     Example:
         >>> Recipe.load("pilot.toml").data.findings

@@ -111,7 +111,7 @@ class SourceImage:
 
     @property
     def origin(self) -> str:
-        """The id of the catalogue's image of which this one is an edit, over all turns; its own id if it is none."""
+        """The id of the catalogue's image that it was made from, over all turns; its own id if it is not an edit."""
         return _TURN.sub("", self.id)
 
 

@@ -63,8 +63,8 @@ class Observations:
         facts: further yes/no answers by name; for Med-Banana `has_disease` (the target finding is visible in the
             edited image: right for `add`, wrong for `remove`) and `other_disease` (another finding appeared).
         opinion: the judge's own overall yes or no; None if not given.
-        reason: the judge's reasons in its own words.
-        differences: the differences between the images that it described before judging.
+        reason: the judge's reasons in its own words; "" if not given.
+        differences: its description of the differences between the images, made before judging; "" if not requested.
     """
 
     criteria: Mapping[str, CriterionResult]
@@ -102,7 +102,7 @@ class RubricCriterion:
     key: str = ""
 
     def share(self, result: CriterionResult) -> float | None:
-        """Return a result as a share in [0, 1]: pass 1, fail 0, a number its place on the scale; None if unscored."""
+        """Return a result in [0, 1]: 1 for pass, 0 for fail, or the place of a number on `scale`; None if unscored."""
         if self.scale is None:
             return None if result.passed is None else float(result.passed)
         least, most = self.scale
@@ -137,7 +137,7 @@ class Rubric:
     Attributes:
         name: name in pages and stored verdicts.
         version: number that is raised with every change.
-        criteria: the questions whose answers decide.
+        criteria: the questions whose answers decide. ValueError unless their weights sum to 1, or all are 0.
         facts: yes/no questions by name, whose answers do not decide.
         codes: names of the reasons for which a criterion can fail.
         policy: "all-pass" or "weighted", unless a recipe sets it; see `plantain.rubrics.decide`.

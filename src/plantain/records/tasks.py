@@ -59,7 +59,7 @@ class Outcome:
         kind: ok, not_applicable, rate_limited, transport, refused, no_image, malformed or cancelled; it selects the
             retry policy.
         reason: why it is not ok, in one line; "" if ok.
-        retry_after: seconds until the provider permits a retry, for `rate_limited`; None if it did not state them.
+        retry_after: seconds until the provider permits a retry (`rate_limited`, `transport`); None if not stated.
         fatal: True if the fault concerns the whole run, not this task (bad key, exhausted quota, retired model): the
             run stops instead of failing every task in turn.
         unbilled: True if the provider answered with an error or was never reached, so that nothing was billed.
@@ -231,8 +231,8 @@ class Usage:
         served_model, finish_reason, response_id: as the provider reports them; "" if it does not.
         tier: service tier that served the call, as the provider names it, in lower case; "" for the usual one.
         ran_on: local worker that computed the answer: CPU or GPU, library versions; "" for a hosted model.
-        asks: usage of each request, if the call took several; each is billed by its own tier, and the other
-            counts are their sums. A request without counts was sent at an unknown cost.
+        asks: usage of each request if the call took several, else (); each is billed by its own tier, and the
+            counts of the call are their sums. A request without counts was sent at an unknown cost.
         reported_usd: cost of the call by the server's own reply, in US dollars; plans and budgets do not use it.
     """
 
@@ -259,7 +259,7 @@ class Usage:
         return (self.input_tokens or 0) + (self.output_tokens or 0)
 
     def with_image_tokens(self, tokens: int | None) -> Usage:
-        """Return the usage with the output tokens of its images filled in; unchanged if reported, or not known.
+        """Return the usage with `output_image_tokens` filled in; unchanged if reported or unknown, or without images.
 
         Args:
             tokens: tokens of one image of the requested size; None if unknown. They are added to `output_tokens` only

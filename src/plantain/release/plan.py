@@ -56,11 +56,11 @@ class ReleaseFile:
         sha256, bytes: hash and size of the whole file; if `row` or `member` is set, of the image.
         role: "success", "failed", "undecided", "superseded", "unjudged" for edited images; "mask";
             "original"; "shard" for a Parquet or tar file with images; "record" for JSON, CSV and other texts.
-        pixel_sha256: hash of the decoded uint8 (H, W, 3) RGB bytes, as recorded at normalisation; None if it was not.
+        pixel_sha256: hash of the decoded uint8 (H, W, 3) RGB bytes, if recorded at normalisation, else None.
         task, generation, round: the attempt of an image; None for other files, and for an original unless it is in
             the row of its edit.
-        row: 0-based row of the Parquet file that embeds the image.
-        member: name of the image inside its tar, or its column of the Parquet row ("image", "jpg_0").
+        row: 0-based row of the Parquet file that embeds the image, else None.
+        member: name of the image inside its tar, or its column of the Parquet row ("image", "jpg_0"), else None.
         source_sha256: hash of the journal's blob if signing changed the bytes; "" otherwise.
     """
 

@@ -65,9 +65,9 @@ class StagedEntry:
 
 
 class HashingFile(io.RawIOBase):
-    """A binary file being written, which pyarrow and tarfile can write to.
+    """A wrapper of an open binary `file` that hashes the bytes written; pyarrow and tarfile can write to it.
 
-    `size` is the number of bytes so far, `sha256` (hex) their hash.
+    `size` is the number of bytes so far, `sha256` (hex) their hash. Closing it does not close `file`.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -105,7 +105,7 @@ class Staging:
     Args:
         out: folder in which the files are written.
         scratch: folder of the temporary database.
-        shard_bytes: size of the images in one shard.
+        shard_bytes: maximum size of the rows in one shard, in bytes; a single larger row gets its own shard.
 
     Attributes:
         facts: facts about the run; set when the release is planned, before layouts write.
@@ -172,7 +172,7 @@ class Staging:
         return str(path), bytes(cells)
 
     def records(self) -> Iterator[bytes]:
-        """Yield the record of every task as a line of JSON for `from_json`, sorted by task id."""
+        """Yield the record of every task of the release as JSON for `from_json`, without line feed, by task id."""
         return (record for (record,) in self.connection.execute("SELECT record FROM task ORDER BY seq"))
 
     def folders(self) -> list[str]:
@@ -198,7 +198,7 @@ class Staging:
         return (StagedEntry(*row) for row in self.connection.execute(query, (layout,)))
 
     def records_with_paths(self, layout: str, folder: str) -> Iterator[tuple[bytes, dict[int, str]]]:
-        """Yield (record as JSON, {index of attempt: path from `path_of`}) for each task of one of the `folders`."""
+        """Yield (record as JSON, {index of attempt: its path in `layout`, if it has one}) for each task of `folder`."""
         query = (
             "SELECT first, path FROM entry INDEXED BY entry_task WHERE task = ? AND layout = ? ORDER BY first"
         )

@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class EncodedImage:
-    """An image as the bytes of a JPEG or PNG file, with its media type: "image/jpeg" or "image/png"."""
+    """An image as the bytes of its file and their media type: JPEG or PNG, e.g. "image/png"; an edit may be another."""
 
     data: bytes = field(repr=False)
     media_type: str
@@ -62,7 +62,7 @@ class Reply(Generic[T]):
 
 
 def failed(outcome: Outcome, usage: Usage | None = None, raw: str = "") -> Reply[T]:
-    """Make the reply of a call that gave no value: `outcome` states why; `usage` if known; `raw` as in `Reply`."""
+    """Return a reply without a value: `outcome` states why; `usage` is None if unknown; `raw` as in `Reply`."""
     return Reply(None, outcome, usage or Usage(), raw)
 
 
@@ -105,7 +105,7 @@ class EditRequest:
 
     Attributes:
         image: metadata of the original.
-        original: the original's file; JPEG in a build, PNG of any size in a benchmark.
+        original: the original's file: a square JPEG in a build, a PNG of any shape in a benchmark.
         instruction: the text for the editor.
         seed: seed of the editor's random choices.
         demonstrations: worked examples in order; an editor that accepts none returns "not applicable".
@@ -113,7 +113,7 @@ class EditRequest:
         parameters: settings for this request only, instead of the editor's, e.g. {"guidance": 7.5}; only names
             in the editor's `adjustable`.
         concept: subject of the edit in a word or two, for editors that do not read sentences; "" if unknown.
-        direction: add, remove or change; None when unknown.
+        direction: add or remove; None for any other change.
         round: round of the task, from 1: a deterministic editor can edit differently in a later one.
         task_seed: seed shared by all rounds of a task, so that a refinement can keep its place; None outside a build.
     """
@@ -156,12 +156,12 @@ class EditedImage:
     """The output of an editor.
 
     Attributes:
-        image: the file as the model returned it, unchanged.
+        image: the file as the model returned it, unchanged; it may be of another type than JPEG or PNG.
         mask: PNG, one channel, 255 where the editor meant to change pixels; None if unknown.
         support: extent of the change: "local", "diffuse" or "warp" (pixels move); "" if unknown.
         note: remark on how it was made, in one line; "" for none.
-        pixels: `image` decoded, uint8 (H, W, 3) RGB; None to have it decoded when needed.
-        normal: `image` as it is judged and released; None to have it made when needed.
+        pixels: `image` decoded, uint8 (H, W, 3) RGB; if None, it is decoded when needed.
+        normal: `image` as it is judged and released; if None, it is made when needed.
     """
 
     image: EncodedImage

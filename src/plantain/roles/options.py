@@ -187,16 +187,17 @@ class ProviderOptions(ProviderSettings):
     Attributes:
         base_url: http(s) address of the server; "" for the provider's usual one.
         on_premises: True if the owner declares that images sent to `base_url` stay on the premises.
-        ca_bundle: PEM file with certificates of further authorities to trust.
+        ca_bundle: PEM file with certificates of further authorities; relative paths start at the TOML file's folder.
         api_key_env: name of the environment variable with the key; "" for the provider's usual one.
         timeout_s: seconds after which an unanswered request is ended.
         temperature: sampling temperature; unset for the provider's default.
-        top_p: share of the probability that is sampled from; unset for the provider's default.
+        top_p: share of the probability mass that is sampled from; unset for the provider's default.
         thinking: thinking level of a writer or judge: none, minimal, low, medium, high; "" for the provider's default.
         max_output_tokens: maximum tokens of one answer, including thinking and images; a budget reserves them.
         image_size: size of an edited image, in the provider's terms, e.g. "1K"; "" for its default.
         media_resolution: resolution at which a writer or judge reads images, e.g. "low"; "" for the default.
-        prompts: folder whose templates replace plantain's, by file name; a resumed run must have the same texts.
+        prompts: folder, relative to the TOML file's, whose templates replace plantain's, by file name; a resumed run
+            must have the same texts.
     """
 
     base_url: Free[str] = ""

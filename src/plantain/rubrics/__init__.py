@@ -148,13 +148,14 @@ def decide(
 
     Args:
         observations: one judge's report; must contain every criterion of the rubric.
+        rubric: the criteria, and the weights for the score.
         judge: name of the judge, for the verdict.
         policy: "all-pass" (Med-Banana-50K, 4.1) or "weighted" (2.3: score at or above `threshold`).
         threshold: in [0, 1]; the paper uses about 0.7.
 
     Returns:
-        The verdict; its score is the sum of weight times share, in [0, 1]: a criterion that passed has the share 1,
-        one that failed 0, a number its place on the scale. None if a criterion is unscored or no weights apply.
+        The verdict; its score is the sum of weight times share (`RubricCriterion.share`), in [0, 1]. The score is None
+        if a criterion is unscored; without weights, the score and the decision by "weighted" are None.
 
     Raises:
         ValueError: unknown policy, or a criterion is missing.

@@ -80,7 +80,7 @@ class SourceEntry:
     bits: int = field(default=0, kw_only=True)
 
     def decode(self, data: bytes) -> Pixels:
-        """Decode the file's bytes to uint8 (H, W, 3) RGB or (H, W) grey, in a worker thread. Raise BadImage."""
+        """Decode the file's bytes to uint8 (H, W, 3) RGB or (H, W) grey. Runs in a worker thread. Raise BadImage."""
         return decode_planes(data, self.name, self.bits)
 
     def describe(self, image: SourceImage, pixels: Pixels) -> SourceImage:
@@ -102,7 +102,7 @@ class Refused:
         name: name of the file, folder or table.
         reason: the reason in one line.
         files: number of files that are rejected with it.
-        row, field: line (from 1) and column of the table at fault; 0 and "" if none is.
+        row, field: line (from 1) and column at fault in a table; 0 and "" if there is none.
     """
 
     name: str
@@ -256,7 +256,7 @@ class SourceKind:
         summary: one line for `plantain ingest --list`.
         open: function that makes the reader; raises InputError if path or options do not fit.
         dataset: name of the dataset if this kind reads only one; "" otherwise.
-        label_table: True if labels may come from a table PATH/labels.csv, also after a first ingest.
+        label_table: True if labels may come from a table, PATH/labels.csv by default, also after a first ingest.
         settings: its settings by name, given as `--set name=value`; other names and values are errors.
     """
 
@@ -267,7 +267,7 @@ class SourceKind:
     settings: Mapping[str, Setting] = field(default_factory=dict)
 
     def reader(self, name: str, options: SourceOptions, taxonomy: Taxonomy) -> Reader:
-        """Check the settings and open a source; return its reader. Raise InputError if path or options do not fit.
+        """Check the settings and open a source; return its reader. InputError if path, options or settings do not fit.
 
         `name` is the name of the kind, for messages.
         """

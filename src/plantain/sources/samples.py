@@ -38,7 +38,7 @@ class PackageSample:
     """One real image that an installed Python package contains.
 
     Attributes:
-        image: its record before preparing (no prepared hash, no geometry; `spacing_mm` is the original's).
+        image: its record before preparing: `prepared_sha256` "", `geometry` `UNPREPARED`, the original's `spacing_mm`.
         pixels: uint8 (H, W, 3), RGB, as decoded, of its own size.
     """
 
@@ -51,7 +51,7 @@ class PackageSample:
 
 
 def sample_images() -> list[PackageSample]:
-    """Return seven real images that dependencies contain: a chest radiograph, a fundus, five brain MR slices.
+    """Return seven images of dependencies: a chest radiograph, a fundus, five brain MR slices (four of an average).
 
     Raise InputError, with the command that installs it, if a package is missing.
     """

@@ -81,11 +81,8 @@ def test_describe_writes_figures_and_names_unscored_values(
     assert code == 0
     assert data["samples"] == 6
     assert data["clusters"] == 5
-    assert {row["organ"]: row["samples"] for row in data["organs"]} == {
-        "Skin": 2,
-        "Spine and Bones": 2,
-        "Teeth": 2,
-    }
+    expected = {"Skin": 2, "Spine and Bones": 2, "Teeth": 2}
+    assert {row["organ"]: row["samples"] for row in data["organs"]} == expected
     assert data["directions"] == {"add": 1, "change": 1, "remove": 4}
     # A disc of radius 14 and a square of 9 around each of its points: a share of the 160 x 120 frame.
     share = float(spot(sample_image("chelsea"), (52, 60), 14)[1].mean())

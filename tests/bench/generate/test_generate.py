@@ -63,12 +63,8 @@ def test_grid_points_are_generated_once_and_can_be_added(tmp_path: Path) -> None
         assert [o.k for o in bench.scored(editor.name)] == [0, 0, 0]
     assert before.items() <= after.items()
     grid = bench.arms[editor.name].grid
-    assert [(one.seed, one.parameters["amount"]) for one in grid] == [
-        (0, 5.0),
-        (0, 40.0),
-        (1, 5.0),
-        (1, 40.0),
-    ]
+    expected = [(0, 5.0), (0, 40.0), (1, 5.0), (1, 40.0)]
+    assert [(one.seed, one.parameters["amount"]) for one in grid] == expected
     seeds = {(r.image.id, r.seed) for r in editor.requests}
     assert len(seeds) == 6  # two seeds for each of three samples, shared by both amounts
     assert len(set(after.values())) == 12
@@ -223,9 +219,8 @@ def test_command_prints_the_state_of_the_run(tmp_path: Path, capsys: pytest.Capt
     assert image.size == (WIDTH, HEIGHT)
     (tmp_path / "outputs").mkdir()
     (tmp_path / "outputs" / "99.png").touch()
-    Image.new("RGB", (50, 400)).save(
-        tmp_path / "outputs" / "1.png"
-    )  # another ratio of sides than the sample's
+    # another ratio of sides than the sample's
+    Image.new("RGB", (50, 400)).save(tmp_path / "outputs" / "1.png")
     imported = [*arguments[:-1], str(tmp_path / "imported"), "--outputs", f"{tmp_path / 'outputs'}=tall"]
     reason = (
         f"malformed: the output is 50x400 pixels, {WIDTH}x{HEIGHT} in the benchmark: another ratio of sides"

@@ -154,15 +154,8 @@ def test_generate_and_score_with_named_endpoints(tmp_path: Path, capsys: pytest.
         where = [str(tmp_path / "bench"), "--run", str(tmp_path / "run"), "--settings", str(settings)]
         assert main(["bench", "generate", *where, "--editor", "editors/klein"]) == 0, capsys.readouterr()
         assert [list(call.files) for call in editor.calls] == [["image"]] * 3
-        score = [
-            str(tmp_path / "run"),
-            "--settings",
-            str(settings),
-            "--judge",
-            "judge-a/judge-m",
-            "--draws",
-            "1",
-        ]
+        score = [str(tmp_path / "run"), "--settings", str(settings)]
+        score += ["--judge", "judge-a/judge-m", "--draws", "1"]
         assert main(["bench", "score", *score, "--metrics", "psnr"]) == 0, capsys.readouterr()
         assert len(judge.calls) == 15 and {call.fields["temperature"] for call in judge.calls} == {0.0}
     with JournalReader.open(tmp_path / "run") as reader:

@@ -16,6 +16,7 @@ from bench.scored_run import EXACT, SWEPT, WEAK, ScoresOf, make_benchmark, make_
 from plantain.bench.generate.runfile import Arm, BenchRun, GridPoint
 from plantain.bench.leaderboard.export import table_csv, table_json, table_two
 from plantain.bench.leaderboard.reading import read_scores
+from plantain.bench.leaderboard.scores import Scores
 from plantain.bench.leaderboard.studies import shot_studies, sweeps
 from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell, make_table
 from plantain.journal.cards import Standing
@@ -34,6 +35,14 @@ def tabled(folder: Path, samples: int, arms: Sequence[Arm], scores: ScoresOf) ->
     run = make_run(folder / f"run{samples}", bench, arms, scores, images=False)
     with BenchRun.open(run) as opened:
         return make_table(read_scores(opened))
+
+
+def test_an_editor_that_receives_the_region_is_marked_in_print(scores: Scores) -> None:
+    arms = tuple(replace(arm, region=arm.label in (EXACT.label, "copy-input")) for arm in scores.arms)
+    marked = [
+        line for line in table_two(make_table(replace(scores, arms=arms))).splitlines() if "region)" in line
+    ]
+    assert marked and all(line.startswith(f"{EXACT.label} (receives the region) &") for line in marked)
 
 
 def test_overall_is_the_mean_of_samples(table: Table) -> None:

@@ -13,12 +13,7 @@ from nltk.metrics.agreement import AnnotationTask
 from nltk.metrics.distance import binary_distance, interval_distance
 from sklearn.metrics import cohen_kappa_score
 
-from plantain.metrics.statistics.agreement import (
-    ONE_CATEGORY,
-    cohen_kappa,
-    icc,
-    krippendorff_alpha,
-)
+from plantain.metrics.statistics.agreement import ONE_CATEGORY, cohen_kappa, icc, krippendorff_alpha
 from plantain.metrics.statistics.means import ClusteredMeans
 from plantain.metrics.statistics.ranks import spearman
 

@@ -43,12 +43,7 @@ def qwen(width: int, height: int, side: int) -> tuple[int, int]:
 @pytest.mark.parametrize("side", [512, 768, 1024, 1280])
 @pytest.mark.parametrize(
     ("method", "rule"),
-    [
-        ("flux2-klein", flux2),
-        ("flux2", flux2),
-        ("qwen-image-edit", qwen),
-        ("qwen-image-edit-plus", qwen),
-    ],
+    [("flux2-klein", flux2), ("flux2", flux2), ("qwen-image-edit", qwen), ("qwen-image-edit-plus", qwen)],
 )
 def test_canvas_is_the_reference_at_every_aspect(
     method: str, rule: Callable[[int, int, int], tuple[int, int]], side: int

@@ -40,12 +40,8 @@ def test_a_report_in_the_requested_form_is_read_in_full() -> None:
     assert set(seen.criteria) == set(Criterion)
     realism = seen.criteria[Criterion.REALISM]
     assert (realism.passed, realism.confidence, realism.codes) == (False, 0.9, (FailureCode.HARD_EDGE,))
-    assert (seen.facts["has_disease"], seen.facts["other_disease"], seen.opinion, seen.reason) == (
-        True,
-        False,
-        False,
-        "seam",
-    )
+    expected = (True, False, False, "seam")
+    assert (seen.facts["has_disease"], seen.facts["other_disease"], seen.opinion, seen.reason) == expected
 
 
 @pytest.mark.parametrize(

@@ -219,9 +219,8 @@ OPENAI = {
 def test_headers_of_an_ordinary_answer() -> None:
     requests, *tokens = announced_in_headers(OPENAI)
     assert requests == AnnouncedLimit("requests", 60.0, 59.0, 1.0)
-    assert (
-        tokens == []
-    )  # 16 tokens that take six minutes to come back would be 2.7 a minute: not a minute's limit
+    # 16 tokens that take six minutes to come back would be 2.7 a minute: not a minute's limit
+    assert tokens == []
 
 
 @pytest.mark.parametrize(

@@ -207,9 +207,8 @@ def test_a_proxys_password_is_hidden_and_its_refusal_is_fatal_and_unbilled(
         base64.b64encode(f"alice:{unquote(password)}".encode()).decode(),
     ):
         assert secret not in shown
-    assert (
-        reply.outcome.fatal and reply.outcome.unbilled
-    )  # it was taken for an outage, its calls for lost money
+    # it was taken for an outage, its calls for lost money
+    assert reply.outcome.fatal and reply.outcome.unbilled
 
 
 def test_a_hospitals_own_certificates(tmp_path: Path) -> None:

@@ -127,10 +127,8 @@ def test_lines_that_state_a_value(line: str, value: float) -> None:
         "Editing Accuracy: [Score]/10, [Reasons]",
         "Editing Accuracy: 8/10\nEditing Accuracy: 3/10",
         *(f"Editing Accuracy: {n}" for n in ("good", "4/5", "4／5", "4 of 5", "85%", "11/10")),
-        *(
-            "| Editing Accuracy | 10 | 8 |",
-            "Editing Accuracy: 8/10 → 9/10",
-        ),  # columns "of" and "score"; corrected
+        # columns "of" and "score"; corrected
+        *("| Editing Accuracy | 10 | 8 |", "Editing Accuracy: 8/10 → 9/10"),
         *(f"Editing Accuracy: {n}" for n in ("7 → 8", "7->8")),
         *(f"Editing Accuracy: {n}" for n in ("-1/10", "−1/10", "7e1/10", "7½/10", "7-8/10", "7 or 8/10")),
         *(f"Editing Accuracy: 7/10 {end}" for end in ("to 8／10", "to 8 out of 10", "to 8 points")),

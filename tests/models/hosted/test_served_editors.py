@@ -13,13 +13,7 @@ from fakes.server import FakeProvider
 from plantain.models.hosted.openai.compatible import SERVERS
 from plantain.roles import Demonstration
 
-ALL = {
-    "steps": 4,
-    "guidance": 2.5,
-    "true_cfg_scale": 4.0,
-    "negative_prompt": "text",
-    "image_quality": "high",
-}
+ALL = {"steps": 4, "guidance": 2.5, "true_cfg_scale": 4.0, "negative_prompt": "text", "image_quality": "high"}
 SENT = {
     "vllm": {
         "num_inference_steps": "4",

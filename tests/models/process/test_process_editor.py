@@ -27,11 +27,7 @@ IMAGE = SourceImage("x", "d", "fundus", (), Licence.OPEN, "a", "b", Geometry(64,
 
 
 def command(timeout_s: float = 60.0, **settings: str | int | float | bool) -> WorkerCommand:
-    return WorkerCommand(
-        command=(sys.executable, "-I", str(WORKER)),
-        timeout_s=timeout_s,
-        settings=settings,
-    )
+    return WorkerCommand(command=(sys.executable, "-I", str(WORKER)), timeout_s=timeout_s, settings=settings)
 
 
 def open_editor(name: str = "process/mine", worker: str = "mine", **settings: object) -> ProcessEditor:

@@ -99,10 +99,7 @@ def test_the_program_calls_upstream_as_its_own_script_does(tmp_path: Path) -> No
     pixels = np.random.default_rng(0).integers(0, 256, (1024, 1024, 3), dtype=np.uint8)
     settings = {"device": "cpu", "precision": "float32"}
     command = WorkerCommand(
-        command=(sys.executable, str(WORKER)),
-        folder=clone(tmp_path),
-        timeout_s=60.0,
-        settings=settings,
+        command=(sys.executable, str(WORKER)), folder=clone(tmp_path), timeout_s=60.0, settings=settings
     )
     editor = ProcessEditor("process/medebench-seed-x", preset("process/medebench-seed-x"), command, None)
 

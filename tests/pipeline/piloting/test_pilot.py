@@ -90,11 +90,6 @@ def test_stop_has_a_stated_reason(
     done: tuple[PilotNumbers, Path, Path], changed: dict[str, object], why: str
 ) -> None:
     # Wilson's 95 % interval of 2 of 50 ends at 0.135: below 0.25.
-    good = replace(
-        done[0],
-        asked=50,
-        states={"success": 30, "failed": 20},
-        rates=rates(30),
-    )
+    good = replace(done[0], asked=50, states={"success": 30, "failed": 20}, rates=rates(30))
     against, _ = decide_pilot(replace(good, **changed), None)  # type: ignore[arg-type]
     assert why in "\n".join(against) and bool(against) is bool(why)

@@ -244,9 +244,8 @@ def test_planes_and_display_are_radiological() -> None:
     assert plane_of([0, 1, 0, 0, 0, -1]) == "sagittal"
     assert plane_of([0.7, 0.7, 0, 0, 0, -1]) == plane_of([]) == plane_of([np.nan] * 6) == "unknown"
     assert np.array_equal(display(letters, [1, 0, 0, 0, 1, 0]), letters)
-    assert np.array_equal(
-        display(letters, [-1, 0, 0, 0, 1, 0]), letters[:, ::-1]
-    )  # stored with the left on the left
+    # stored with the left on the left
+    assert np.array_equal(display(letters, [-1, 0, 0, 0, 1, 0]), letters[:, ::-1])
     assert np.array_equal(display(letters, [0, 1, 0, 0, 0, 1]), letters[::-1])  # feet up
     assert np.array_equal(display(letters, [0, 1, 0, 1, 0, 0]), letters.T)  # stored column by column
 

@@ -123,9 +123,8 @@ def medgen(root: Path) -> Path:
     failed = {"output_image": "Edit Error: no quota", "error": "no quota"}
     lines = [record(1, output_image="output_image/edited_000000.png"), record(2, **failed)]
     results.write_text("".join(lines))
-    scored = [
-        record(1, output_image="output_image/edited_000000.png", PSNR=30.1)
-    ]  # as eval.py copies results
+    # as eval.py copies results
+    scored = [record(1, output_image="output_image/edited_000000.png", PSNR=30.1)]
     (results.parents[1] / "vlm_editor_edit_local_metrics.jsonl").write_text("".join(scored))
     # The benchmark's own inputs, and its reference images under the name of a result: neither is an edit.
     (root / "MedGEN_TableIV" / "edit.jsonl").write_text(
@@ -184,9 +183,8 @@ def test_imgedit(tmp_path):
         ("ImgEdit", "", "unknown", "change", "Make it smooth."),
         ("ImgEdit", "another-model", "unknown", "add", "Put a hat on it."),
     ]
-    harder = {
-        "2": {"id": "style/000278574.jpg", "prompt": "Remove it."}
-    }  # Benchmark/UGE/UGE_edit.json, c14480ac
+    # Benchmark/UGE/UGE_edit.json, c14480ac
+    harder = {"2": {"id": "style/000278574.jpg", "prompt": "Remove it."}}
     (tmp_path / "imgedit/basic_edit.json").write_text(json.dumps(harder))
     image(tmp_path / "imgedit/edited_images/2.png", 7)
     import_pairs(tmp_path / "imgedit", tmp_path / "uge")

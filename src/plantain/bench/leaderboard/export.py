@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from plantain.bench.generate.runfile import Arm
 from plantain.bench.leaderboard.measures import STRICTER, Measure
+from plantain.bench.leaderboard.scores import is_given_region
 from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell
 from plantain.files.tables import written_csv
 from plantain.metrics.statistics.paired import Difference
@@ -105,7 +106,8 @@ def _block(table: Table, organs: Sequence[str]) -> list[str]:
 def _line(table: Table, arm: Arm, organs: Sequence[str]) -> str:
     cells = [(table.cell(arm.label, organ, m.name), m) for organ in organs for m in table.main]
     intervals = [_interval(*one) for one in cells]
-    line = f"{escaped(arm.label)} & {' & '.join(_number(*one) for one in cells)} " + r"\\"
+    name = escaped(arm.label) + " (receives the region)" * is_given_region(arm)
+    line = f"{name} & {' & '.join(_number(*one) for one in cells)} " + r"\\"
     return f"{line}\n & {' & '.join(intervals)} " + r"\\" if any(intervals) else line
 
 

@@ -23,7 +23,7 @@ from plantain.rubrics import MEDEBENCH
 def read_scores(*runs: BenchRun) -> Scores:
     """Read the scores of all current outputs of one or several open runs of one benchmark into one table.
 
-    A baseline is read from the first run that has it. A model label in several runs gets its run's folder as a suffix.
+    Baselines are read from the first run that has them. In later runs, a label that is taken gets the folder as suffix.
 
     Raises:
         InputError: runs of different benchmarks, or scores of one judge by different prompts or versions.

@@ -148,8 +148,8 @@ def why_not_done(reader: JournalReader) -> list[tuple[TaskState, str, int]]:
 def not_closed(reader: JournalReader) -> str:
     """Return a warning if a run's last process was killed; "" if it ended normally, or still runs on this machine.
 
-    A kill loses no recorded result. But a copy of the folder made during a build may miss the last commits. Then only
-    the lock file and stored images without a record show this; the warning counts these images.
+    A process on another machine counts as killed. A kill loses no recorded result, but a copy made during a build may
+    miss the last commits. Only the lock file and stored images without a record show this; these images are counted.
     """
     sessions = [(session.pid, session.host, session.ended_at) for session in reader.sessions()]
     pid, host = last_holder(reader.run) or (sessions[-1][:2] if sessions else (0, ""))

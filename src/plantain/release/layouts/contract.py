@@ -41,7 +41,7 @@ class Layout:
     Attributes:
         write: function that writes the layout's files with the methods of `Staging`.
         path_of: function (task, attempt) -> path at which `write_images` writes the edited image, relative to the
-            release, or "" to omit it; None for a layout without image files of its own.
+            release, or "" to omit it; a taken path gets a suffix. None for a layout without image files of its own.
     """
 
     write: Callable[[Staging, ReleasedImages], None]
