@@ -83,16 +83,15 @@ def test_answer_restored_image_mask_share_and_residual_are_kept(run: Path) -> No
     assert 0 <= float(str(score.detail["residual_px"])) < 0.3
 
 
-def test_a_release_contains_the_answer_and_the_restored_image(run: Path, tmp_path: Path) -> None:
+def test_a_release_contains_the_restored_image_and_how_it_was_restored(run: Path, tmp_path: Path) -> None:
     export_run(run, tmp_path / "out", ExportOptions(("parquet",), licences=("CC-BY-4.0",)))
     assert verify_release(tmp_path / "out").ok
     lines = [path.read_text() for path in (tmp_path / "out").rglob("*.jsonl")]
     with JournalReader.open(run) as reader:
         (attempt,) = edits(reader)
     text = "".join(lines)
-    assert attempt.raw is not None
-    assert attempt.raw in text
-    assert "residual_px" in text
+    assert attempt.edited is not None and attempt.edited != attempt.raw
+    assert attempt.edited in text and "residual_px" in text
 
 
 def test_a_run_keeps_its_setting(one_image: Path, run: Path) -> None:
