@@ -124,8 +124,8 @@ def _levelled(
 ) -> Field:
     """Replace the place that is most unlike its mirror image, or its surroundings if the finding is small.
 
-    `choices` are the ways in which the finding may look: two if contrast medium may have been given. Then a dark place is
-    healthy where the other side enhances, and a bright place must enhance.
+    `choices` are the ways in which the finding may look: two if contrast medium may have been given. Then a dark
+    place is healthy where the other side enhances, and a bright place must enhance.
     """
     shape = (level.shape[0], level.shape[1])
     small = reduced(np.clip(level, 0, 255).astype(np.uint8)).reshape(SIDE, SIDE).astype(np.float32)
