@@ -56,7 +56,11 @@ def path(tmp_path: Path) -> Path:
     ("before", "after", "complaint"),
     [
         ("weight = 0.5\nscale", "weight = 0.6\nscale", "rubric our-clinic: weights sum to 1.1, not 1"),
-        ("scale = [1, 5]", "scale = [5, 1]", "criteria.beauty.scale: [5, 1] does not go up"),
+        (
+            "scale = [1, 5]",
+            "scale = [5, 1]",
+            "criteria.beauty.scale: [5, 1] must start with the lower number",
+        ),
         ("pass_at = 4", "pass_at = 7", "criteria.beauty.pass_at: 7 is not on its scale"),
         ("scale = [1, 5]", 'scale = "1-5"', "criteria.1.scale"),
         ('"weighted"', '"most"', "policy: 'most'; choose one of all-pass, weighted"),

@@ -47,7 +47,7 @@ class Task:
 
     @property
     def direction(self) -> Direction:
-        """`Direction.ADD` or `Direction.REMOVE`."""
+        """`Direction.ADD` or `Direction.REMOVE`; in a benchmark's run also `Direction.CHANGE`."""
         return self.row.task.direction
 
     @property
@@ -68,7 +68,7 @@ class Task:
             return reader.attempts(self.id)
 
     def read_image(self, sha256: str) -> bytes:
-        """Return the bytes of an image file: JPEG; a mask is PNG, a `raw` image as the editor returned it.
+        """Return the bytes of a file: JPEG (in a benchmark's run PNG); a mask is PNG, `raw` as the editor returned it.
 
         Args:
             sha256: `edited`, `raw` or `mask` of an attempt, or `image.prepared_sha256`. InputError if not in the run.
@@ -112,7 +112,7 @@ class Run:
         self.summary = summary
 
     def status(self) -> Row:
-        """Return tasks by state, calls, outcomes and US dollars: most of what `plantain status --json` prints."""
+        """Return the numbers of tasks by state, calls and outcomes, and the cost: most of `plantain status --json`."""
         with JournalReader.open(self.path) as reader:
             return status_summary(reader)
 

@@ -174,7 +174,7 @@ class Journal:
         return await self._submit(statements.settle_lost, usd)
 
     async def close_task(self, task_id: str, state: TaskState, round: int, reason: str) -> None:
-        """Close a task, not as pending; `round` is that of success or the last. Raise ValueError if it is unknown."""
+        """Close a task in a state other than pending; `round`: of success, or the last. ValueError: unknown task."""
         await self._submit(statements.close_task, task_id, state, round, reason)
 
     async def reopen_tasks(self, ids: Iterable[str]) -> int:

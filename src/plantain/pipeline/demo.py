@@ -1,4 +1,4 @@
-"""The demo: real images that arrive with the dependencies, a catalogue of them, and a recipe over it."""
+"""The demo: real images that installed dependencies contain, a catalogue of them, and a recipe over it."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Data(Section):
     `add_to`: add a finding to "normal" images only (as in the paper), or to "any" image that is not labelled with
     it. `per_finding` limits the tasks of each finding and direction; their images are chosen at random by seed.
     `accepted_per_finding`: the number of accepted edits to make of each finding and direction; the build tries further
-    images until so many qualify, no image is left (per_finding still applies), or a limit stops the run. The
+    images until that many qualify, no image is left (per_finding still applies), or a limit stops the run. The
     last images are tried together, so a few more may qualify; shards share the number equally. `yield_floor`: a
     finding and direction also ends if the 95 % interval of its share of accepted edits is below this; 0 for never.
     `check_text`: an edit that moves a marker or draws text does not qualify, if text can be read (extra `ocr`); this

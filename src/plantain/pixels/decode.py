@@ -280,7 +280,7 @@ def _decode_deep(image: Image.Image, profile: ColourProfile, data: bytes, name: 
 def _decode_jpeg(image: Image.Image, profile: ColourProfile, data: bytes, name: str) -> Pixels:
     """Decode grey and RGB by OpenCV, which leaves other threads running; other colours by Pillow.
 
-    OpenCV fills a cut file with grey without a word, so completeness is checked beforehand.
+    OpenCV fills a truncated file with grey and reports nothing, so completeness is checked beforehand.
     """
     scans, complete = _jpeg_scans(data)
     if not complete:

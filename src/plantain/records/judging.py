@@ -141,7 +141,7 @@ class Rubric:
         facts: yes/no questions by name, whose answers do not decide.
         codes: names of the reasons for which a criterion can fail.
         policy: "all-pass" or "weighted", unless a recipe sets it; see `plantain.rubrics.decide`.
-        threshold: lowest weighted score, in [0, 1], that qualifies an edit, unless a recipe sets it.
+        threshold: lowest weighted score, in [0, 1], that qualifies, unless a recipe sets it; the default of `pass_at`.
         asked: how it is presented to a hosted judge.
     """
 

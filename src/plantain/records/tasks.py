@@ -231,7 +231,7 @@ class Usage:
         served_model, finish_reason, response_id: as the provider reports them; "" if it does not.
         tier: service tier that served the call, as the provider names it, in lower case; "" for the usual one.
         ran_on: local worker that computed the answer: CPU or GPU, library versions; "" for a hosted model.
-        asks: usage of each request if the call took several, else (); each is billed by its own tier, and the
+        asks: usage of each request if the call consisted of several, else (); each is billed by its own tier, and the
             counts of the call are their sums. A request without counts was sent at an unknown cost.
         reported_usd: cost of the call by the server's own reply, in US dollars; plans and budgets do not use it.
     """
@@ -259,11 +259,11 @@ class Usage:
         return (self.input_tokens or 0) + (self.output_tokens or 0)
 
     def with_image_tokens(self, tokens: int | None) -> Usage:
-        """Return the usage with `output_image_tokens` filled in; unchanged if reported or unknown, or without images.
+        """Return the usage with `output_image_tokens` = `images` x `tokens`; unchanged if that count is reported.
 
         Args:
-            tokens: tokens of one image of the requested size; None if unknown. They are added to `output_tokens` only
-                if that count, without thinking, is too small to include all images.
+            tokens: tokens of one image of the requested size; None if unknown: nothing changes, as without images. The
+                product is added to `output_tokens` if that count, without thinking, is too small to include all images.
         """
         if not self.images or not tokens or self.output_image_tokens is not None:
             return self

@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class EncodedImage:
-    """An image as the bytes of its file and their media type: JPEG or PNG, e.g. "image/png"; an edit may be another."""
+    """An image file: its bytes and media type, "image/jpeg" or "image/png"; an edit may be of another type."""
 
     data: bytes = field(repr=False)
     media_type: str
@@ -109,7 +109,7 @@ class EditRequest:
         instruction: the text for the editor.
         seed: seed of the editor's random choices.
         demonstrations: worked examples in order; an editor that accepts none returns "not applicable".
-        region: PNG, one channel, 255 where the change belongs; None for editors that require none.
+        region: PNG, one channel, 255 where the change belongs; None in a build, and if the editor requires none.
         parameters: settings for this request only, instead of the editor's, e.g. {"guidance": 7.5}; only names
             in the editor's `adjustable`.
         concept: subject of the edit in a word or two, for editors that do not read sentences; "" if unknown.

@@ -1,4 +1,4 @@
-"""Settings of providers, as a recipe states them and adapters receive them, and where they lead: to which address.
+"""Settings of providers, as a recipe states them and adapters receive them, and the address that they lead to.
 
 Every provider's module offers `Settings`, a class below one of the two here with that provider's own fields. A section
 `[providers.NAME]` is read into it; `[settings.ROLE]` replaces single fields of it for one role. The reach of an address

@@ -118,7 +118,9 @@ def _check(rubric: Rubric) -> None:
             raise ValueError(f"criteria.{criterion.name}.weight: {criterion.weight:g} is below 0")
         least, most = criterion.scale or (0, 1)
         if least >= most:
-            raise ValueError(f"criteria.{criterion.name}.scale: [{least}, {most}] does not go up")
+            raise ValueError(
+                f"criteria.{criterion.name}.scale: [{least}, {most}] must start with the lower number"
+            )
         if criterion.key and (criterion.scale or not _NAME.match(criterion.key)):
             raise ValueError(
                 f"criteria.{criterion.name}.key: a small-letter name, of a criterion without a scale"

@@ -80,15 +80,15 @@ class SourceEntry:
     bits: int = field(default=0, kw_only=True)
 
     def decode(self, data: bytes) -> Pixels:
-        """Decode the file's bytes to uint8 (H, W, 3) RGB or (H, W) grey. Runs in a worker thread. Raise BadImage."""
+        """Decode the file's bytes to uint8 (H, W, 3) RGB or (H, W) grey. Called in a worker thread. Raise BadImage."""
         return decode_planes(data, self.name, self.bits)
 
     def describe(self, image: SourceImage, pixels: Pixels) -> SourceImage:
-        """Return the record with fields set from the decoded pixels; by default unchanged. Runs in a worker thread."""
+        """Return the record with fields set from the decoded pixels; default: unchanged. Called in a worker thread."""
         return image
 
     def faces(self, image: SourceImage, pixels: Pixels) -> tuple[Box, ...]:
-        """Return the boxes of faces in the decoded pixels, by default of photographed ones. Runs in a worker thread."""
+        """Return boxes of faces in the pixels: photographed faces, unless overridden. Called in a worker thread."""
         from plantain.privacy.faces import photographed_faces  # heavy, and only the gate asks
 
         return photographed_faces(pixels)
@@ -159,11 +159,11 @@ class Reader(Protocol):
     """The interface of readers, each of one source: `scan` lists and describes its images without decoding them."""
 
     def count(self) -> int | None:
-        """Return the number of images that `scan` will yield, for a progress bar; None if counting costs a scan."""
+        """Return the number of images and rejections of `scan`, for a progress bar; None if counting costs a scan."""
         ...
 
     def scan(self) -> Iterator[Found]:
-        """Yield every image once, and each rejection, exclusion and table that was read, in a reproducible order."""
+        """Yield every image once, each rejection and exclusion, and each table read, in a reproducible order."""
         ...
 
 
@@ -256,7 +256,7 @@ class SourceKind:
         summary: one line for `plantain ingest --list`.
         open: function that makes the reader; raises InputError if path or options do not fit.
         dataset: name of the dataset if this kind reads only one; "" otherwise.
-        label_table: True if labels may come from a table, PATH/labels.csv by default, also after a first ingest.
+        label_table: True if labels may come from a table (default PATH/labels.csv), even one added after an ingest.
         settings: its settings by name, given as `--set name=value`; other names and values are errors.
     """
 

@@ -1,4 +1,4 @@
-"""The real images that arrive with the dependencies: enough for a demo, each with its origin and its limits.
+"""The real images that installed dependencies contain: enough for a demo, each with its origin and its limits.
 
 They are in radiological convention (the patient's right is image left) where the file states the side. The files were
 checked for burned-in text and faces, by eye and by the gate that every ingested image passes.

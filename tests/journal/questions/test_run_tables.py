@@ -42,7 +42,7 @@ def test_table1_counts_tasks(reader: JournalReader) -> None:
     assert (table.total.findings, table.total.success, table.total.failed) == (9, 5, 1)
     assert table.superseded_attempts == 2
     # the row sums above: one of each state
-    assert reasons(reader, 0) == ["  2 tasks for more reasons, which the report lists"]
+    assert reasons(reader, 0) == ["  2 tasks for other reasons, which the report lists"]
 
 
 def test_both_means_of_rounds_are_named(reader: JournalReader) -> None:

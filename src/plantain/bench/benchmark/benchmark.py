@@ -53,7 +53,7 @@ def read_mask(data: bytes, name: str) -> StoredMask:
     """Return the region and the grey levels of a mask's file, at the file's own size.
 
     Pixels above half of the brightest level are the region, so 0 and 1, 0 and 255 and soft edges give the same one.
-    Up to 8 labels below 16 all belong to it.
+    In a map of at most 8 labels, all below 16, every label but 0 is the region.
 
     Raises:
         BadImage: the bytes are not an image.

@@ -1,4 +1,4 @@
-"""The status of a run: calls, money and time, and in words how its tasks ended, why, and a list of those selected.
+"""The status of a run: calls, money and time, and text on how and why its tasks ended.
 
 Calls, money and time are never part of an output that must be reproducible.
 """
@@ -148,8 +148,8 @@ def why_not_done(reader: JournalReader) -> list[tuple[TaskState, str, int]]:
 def not_closed(reader: JournalReader) -> str:
     """Return a warning if a run's last process was killed; "" if it ended normally, or still runs on this machine.
 
-    A process on another machine counts as killed. A kill loses no recorded result, but a copy made during a build may
-    miss the last commits. Only the lock file and stored images without a record show this; these images are counted.
+    A process on another machine counts as killed. A kill loses no recorded result, but a copy of the run made during a
+    build may miss the last commits; the warning then states how many stored images have no record.
     """
     sessions = [(session.pid, session.host, session.ended_at) for session in reader.sessions()]
     pid, host = last_holder(reader.run) or (sessions[-1][:2] if sessions else (0, ""))
@@ -259,7 +259,7 @@ def reasons(reader: JournalReader, most: int = 4) -> list[str]:
     rows = why_not_done(reader)
     lines = [f"  {n} {state.replace('_', ' ')}: {one_line(reason)}" for state, reason, n in rows[:most]]
     if rest := sum(n for _, _, n in rows[most:]):
-        lines.append(f"  {counted(rest, 'task')} for more reasons, which the report lists")
+        lines.append(f"  {counted(rest, 'task')} for other reasons, which the report lists")
     return lines
 
 

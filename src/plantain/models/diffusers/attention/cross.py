@@ -23,8 +23,8 @@ class CrossAttentionRecorder:
     Args:
         unet: the pipeline's UNet; LoRA layers must be on it already.
         latent: (height, width) of the latents, and of the maps.
-        chunks: number of conditions in one pass of the UNet, the text-conditioned first: 3 for InstructPix2Pix under
-            guidance, else 1.
+        chunks: number of conditions in one pass of the UNet; the first must be the text. 3 for InstructPix2Pix under
+            guidance, 1 if a pass has one condition. Passes with the unconditional part first are not supported.
 
     Attributes:
         layers: names of the layers that are recorded.
@@ -103,7 +103,7 @@ class CrossAttentionRecorder:
         return rows.unflatten(-1, (heads, -1)).transpose(1, 2).float()
 
     def _size(self, positions: int) -> tuple[int, int]:
-        """Height and width of a level with so many positions: each level halves the latents, rounding up."""
+        """Height and width of the level with this number of positions: each level halves the latents, rounding up."""
         height, width = self._latent
         while height * width > positions:
             height, width = -(-height // 2), -(-width // 2)
