@@ -112,7 +112,7 @@ class Run:
         self.summary = summary
 
     def status(self) -> Row:
-        """Return the numbers of tasks by state, calls and outcomes, and the cost: most of `plantain status --json`."""
+        """Return numbers of tasks (by state) and calls (by outcome), and the cost: most of `plantain status --json`."""
         with JournalReader.open(self.path) as reader:
             return status_summary(reader)
 

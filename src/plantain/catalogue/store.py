@@ -348,7 +348,7 @@ class Catalogue:
         return self.blobs.read(image.prepared_sha256)
 
     def transaction(self) -> AbstractContextManager[None]:
-        """Return a context manager that commits or undoes `insert`, `remove`, `replace` and `relabel`, never `add`."""
+        """Return a context manager that commits `insert`, `remove`, `replace`, `relabel`, or undoes all on an error."""
         return transaction(self.connection)
 
     def digest(self) -> str:

@@ -109,7 +109,7 @@ class Staging:
 
     Attributes:
         facts: facts about the run; set when the release is planned, before layouts write.
-        sources: licence class, version and number of used images, by dataset; set at the same time.
+        sources: dataset -> {"licence": class, "version": text, "images": number used}; set at the same time.
     """
 
     facts: RunFacts
@@ -172,7 +172,7 @@ class Staging:
         return str(path), bytes(cells)
 
     def records(self) -> Iterator[bytes]:
-        """Yield the record of every task of the release as JSON for `from_json`, without line feed, by task id."""
+        """Yield each task's record, sorted by task id, as JSON for `from_json`, without a line feed."""
         return (record for (record,) in self.connection.execute("SELECT record FROM task ORDER BY seq"))
 
     def folders(self) -> list[str]:

@@ -128,7 +128,7 @@ def to_json(record: TaskRecord) -> bytes:
 
 @lru_cache(maxsize=32)
 def from_json(line: bytes | str) -> TaskRecord:
-    """Return a task's record from its JSON. Raise ValueError, naming the first invalid field. Caches the last 32."""
+    """Return a task's record from JSON; the last 32 are cached. Raise ValueError, naming the first invalid field."""
     text = line.encode() if isinstance(line, str) else line
     if b"NaN" in text or b"Infinity" in text:
         orjson.loads(text)  # raises for them as numbers, which are not JSON; pydantic accepts them

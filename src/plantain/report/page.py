@@ -63,7 +63,7 @@ class ReportNumbers:
     Attributes:
         composition, judged: Tables 1 and 2 of Med-Banana-50K for this run.
         rounds, findings, outcomes: tasks by round of success and by finding; calls by outcome.
-        sources, unsuccessful: images used by dataset; tasks without success, with reasons.
+        sources, unsuccessful: images used by dataset; failed, undecided and stopped tasks, at most 100 of each.
         corrections, accepted, turns: readers' corrections; progress of `accepted_per_finding`; tasks by turn.
     """
 

@@ -51,7 +51,7 @@ class PackageSample:
 
 
 def sample_images() -> list[PackageSample]:
-    """Return seven images of dependencies: a chest radiograph, a fundus, five brain MR slices (four of an average).
+    """Return seven images from other packages: a chest radiograph, a fundus, five brain MR slices (four of an average).
 
     Raise InputError, with the command that installs it, if a package is missing.
     """
