@@ -141,6 +141,10 @@ def _pairs(
         again = typed.get().replace(shlex.join(["--run", str(run)]), shlex.join(["--run", f"{run}-2"]))
         print(f"next: {again} --set {shlex.quote('finding=' + (near[1] if near else 'FINDING'))}")
     elif summary.published["none"] > max(summary.without_original, summary.unknown[""]):
+        if decided := summary.tasks - summary.published["none"]:
+            print(
+                f"--decisive lets the judge decide the {counted(decided, 'edit')} with a published verdict, too"
+            )
         print(next_line("judge", "rejudge", run, "--judge", "offline/instruments", "--decisive"))
     else:
         print(next_line("show", run))

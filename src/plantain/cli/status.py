@@ -98,7 +98,10 @@ def unjudged_lines(reader: JournalReader) -> list[str]:
     """Return a line with the command that judges imported edits, if some have no verdict."""
     unjudged = sum(n for _, why, n in why_not_done(reader) if why == NO_VERDICT)
     judge = command_line("judge", "rejudge", reader.run, "--judge", "offline/instruments", "--decisive")
-    line = f"{counted(unjudged, 'edit has', 'edits have')} no verdict yet; judge with: {judge}"
+    counts = reader.counts()
+    decided = counts[TaskState.SUCCESS] + counts[TaskState.FAILED]
+    also = f" (it then decides the other {decided}, too)" if decided else ""
+    line = f"{counted(unjudged, 'edit has', 'edits have')} no verdict yet; judge with: {judge}{also}"
     return [line] if unjudged else []
 
 

@@ -122,7 +122,7 @@ class TableRules:
 
     Attributes:
         columns: role -> column, if the column has an unusual name.
-        constants: role -> value of all rows.
+        constants: role -> value of all rows; a licence only of rows that state none.
         originals: a folder with originals, found by the names in rows.
         unused: receives the columns that no role uses.
     """
@@ -236,7 +236,8 @@ def _columns(path: Path, header: Sequence[str], rules: TableRules) -> dict[str, 
             f"{path}: no column for the {', '.join(missing)}; name each with --column {missing[0]}=NAME{value}; "
             f"there are {', '.join(map(str, header[:20]))}"
         )
-    rules.unused.extend(name for name in header if name not in {*named.values(), *rules.unused})
+    used = {name for role, name in named.items() if role == "licence" or role not in rules.constants}
+    rules.unused.extend(name for name in header if name not in {*used, *rules.unused})
     return named
 
 
@@ -244,7 +245,8 @@ def _row(
     id: str, line: int, cells: Mapping[str, object], named: Mapping[str, str], rules: TableRules
 ) -> PairRow:
     def value_of(role: str) -> str:
-        return rules.constants.get(role) or _text(role, cells.get(named.get(role, "")))
+        cell = _text(role, cells.get(named.get(role, "")))
+        return (cell if role == "licence" else "") or rules.constants.get(role, cell)
 
     original = _image("original", cells.get(named.get("original", "")))
     edited = _image("edited", cells.get(named["edited"]))
