@@ -330,6 +330,9 @@ def policy_of(frozen: Mapping[str, JsonValue], rubric: Rubric) -> tuple[str, flo
 async def _numbered(journal: Journal, juries: Sequence[Jury], repeat: int) -> list[JuryInRun]:
     """Give each repetition of each jury its number in the run, the same as in earlier processes."""
     known = stored_juries(journal.reader)
+    if not known:  # verdicts that came with an imported release are no answers of this run's judges
+        (taken,) = journal.reader.connection.execute("SELECT coalesce(max(draw), 0) FROM verdict").fetchone()
+        known = [["judge of the release", str(n), ""] for n in range(taken // JUDGED_AGAIN)]
     before, found = len(known), []
     for jury in juries:
         for again in range(1, repeat + 1):

@@ -50,6 +50,6 @@ def verify(
     if len(proof.problems) > SHOWN:
         typer.echo(f"  and {len(proof.problems) - SHOWN:,} more (--json prints all)")
     if any(problem.kind == "against" for problem in proof.problems):
-        again = command_line("export", against, "--to", "NEW_RELEASE")
+        again = command_line("export", against, "--to", "NEW_RELEASE", "--licence", "TERMS")
         typer.echo(f"the run changed since the export, or the release was altered; export again: {again}")
     return 1

@@ -129,7 +129,7 @@ def test_verify_against_the_run_finds_a_reversed_verdict(
     assert verify_release(copy).ok
     assert ("trajectories/trajectories.jsonl", "against") in kinds(verify_release(copy, against=small_run))
     assert main(["verify", str(copy), "--against", str(small_run)]) == 1
-    again = f"export again: plantain export {small_run} --to NEW_RELEASE\n"
+    again = f"export again: plantain export {small_run} --to NEW_RELEASE --licence TERMS\n"
     assert capsys.readouterr().out.endswith(again)
 
 

@@ -19,4 +19,5 @@ def prompts(to: Path = typer.Option(..., metavar="FOLDER", help="Folder for the 
     Example: plantain judge prompts --to my-prompts
     """
     print(f"{to}: {counted(len(write_prompts(to)), 'template')}")
-    print(next_line("judge", "rejudge", "RUN", "--prompts", "ours", "--prompts", to))
+    judge = ("--judge", "PROVIDER/MODEL")
+    print(next_line("judge", "rejudge", "RUN", *judge, "--prompts", "ours", "--prompts", to))

@@ -64,7 +64,7 @@ def rejudge(
     Verdicts are stored in the run next to the older ones, and recorded answers are reused. Ctrl-C finishes the calls in
     flight; the same command resumes.
 
-    Example: plantain judge rejudge runs/pilot --prompts ours --prompts my-prompts --sample 100
+    Example: plantain judge rejudge runs/pilot --judge gemini/gemini-3.8-flash --prompts ours --prompts my-prompts
     """
     names = judges or [recorded_judge(run)]
     asked = [
@@ -124,8 +124,8 @@ def _print_rejudged(
     if done.vetoed:
         print(f"{counted(done.vetoed, 'edit')} rejected as before, by the text check or the original check")
     if any(why == NO_ORIGINAL for _, why in done.unjudged):
-        again = command_line("import", "RELEASE", "--run", "NEW_RUN", "--originals", "CATALOGUE")
-        print(f"judges need the originals; import with your own: {again}")
+        own = command_line("import", "RELEASE", "--run", "NEW_RUN", "--originals", "CATALOGUE")
+        print(f"judges need the originals; import with your own: {own}")
     for study in studies:
         same, few = cast(Any, study["identical"]), cast(Any, study["one_dimension"])
         print(f"consistency study (Med-Banana-50K, 4.3), {study['judge']} asked {study['repeat']} times:")
