@@ -116,6 +116,11 @@ def test_changed_function_is_another_editor() -> None:
     assert once == never != other
     one, two = (FunctionEditor.of(Renaming(n)).fingerprint for n in (1, 2))  # another name for its setting
     assert one != two
+
+    def darker(share: float):  # type: ignore[no-untyped-def]
+        return lambda image, text: image * share
+
+    assert FunctionEditor.of(darker(0.5)).fingerprint != FunctionEditor.of(darker(0.7)).fingerprint
     weak, strong = (FunctionEditor.of(functools.partial(grey, strength=n)) for n in (1, 2))
     assert weak.name == strong.name == "python/grey" and weak.fingerprint != strong.fingerprint
 

@@ -168,7 +168,7 @@ def test_images_without_a_label_are_reported(tmp_path: Path) -> None:
     code, text, errors = ingest(*options, "--json")
     assert (code, json.loads(text)["unlabelled"], json.loads(text)["changed"]) == (0, 2, 0)
     assert (
-        f"2 images without a label, which no task uses; add labels in {table} (file,labels[,group,split]) "
+        f"2 images without a label, used only with add_to = 'any'; add labels in {table} (file,labels[,group,split]) "
         "and ingest again" in errors
     )
     table.write_text("file,labels\n0.png,Edema\n1.png,Pneumonia\n2.png,Edema\n")

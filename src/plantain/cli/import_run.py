@@ -73,6 +73,8 @@ def import_run(
         print(
             f"{counted(summary.missing, 'image is', 'images are')} named but not included; the hash is recorded"
         )
+    if summary.kind == "plantain":
+        print(f"checksums of the release are compared by: {command_line('verify', path)}")
     print(next_line("show", run))
 
 

@@ -133,7 +133,7 @@ def _remarks(catalogue: Catalogue, done: Ingested, out: Path, table: Path | None
     """Print warnings about the images; `table` is an optional label table, None if the source has its own."""
     if done.unlabelled:
         how = f"; add labels in {table} (file,labels[,group,split]) and ingest again" if table else ""
-        say(f"{counted(done.unlabelled, 'image')} without a label, which no task uses{how}")
+        say(f"{counted(done.unlabelled, 'image')} without a label, used only with add_to = 'any'{how}")
     for fields, images in sorted(done.kept.items()):
         kept = f"{counted(images, 'image keeps', 'images keep')} the {fields} recorded at the first ingest"
         other = typed.get().replace(shlex.join(["--to", str(out)]), shlex.join(["--to", f"{out}-2"]))

@@ -249,6 +249,33 @@ def test_command_prints_the_state_of_the_run(tmp_path: Path, capsys: pytest.Capt
     assert main(arguments) == 2
 
 
+def test_function_that_stopped_a_run_can_be_corrected(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small_bench(tmp_path / "bench", 24)
+    file, run = tmp_path / "own.py", tmp_path / "run"
+    words = ["bench", "generate", str(tmp_path / "bench"), "--run", str(run), "--editor", f"{file}:own"]
+
+    def edited(shown: str, share: int) -> int:
+        file.write_text(
+            f"SHARE = {share}\n\n\ndef own(image, instruction):\n    return image{shown} // SHARE\n"
+        )
+        return main(words)
+
+    assert edited(".mode", 2) == 1  # 20 failures in a row
+    assert edited("", 2) == 0
+    with BenchRun.open(run) as bench:
+        assert [one.reason for one in bench.outputs("python/own")] == [""] * 24
+    capsys.readouterr()
+    assert edited("", 3) == 2 and "python/own changed" in capsys.readouterr().err  # a value that it uses
+    (tmp_path / "more").mkdir()
+    twice = shutil.copy(file, tmp_path / "more")
+    assert main([*words, "--editor", f"{twice}:own"]) == 2
+    assert (
+        "two functions are called python/own; name one with FILE.py:FUNCTION=NAME" in capsys.readouterr().err
+    )
+
+
 def test_changed_function_replaces_failed_outputs_only(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -211,7 +211,7 @@ class FunctionEditor:
     def of(cls, function: EditFunction, images: Images | None = None) -> FunctionEditor:
         """Make the editor "python/FUNCTION"; its fingerprint depends on the source, or on byte code without source.
 
-        For a `functools.partial` or an object of a class, it also depends on the numbers and texts given to create it.
+        For a `functools.partial`, a closure or an object of a class, it also depends on the numbers and texts in it.
 
         Args:
             function: the function, or an object that can be called; a class raises InputError.
@@ -236,6 +236,8 @@ class FunctionEditor:
             text = inspect.getsource(named)
         except (OSError, TypeError):
             text = repr(getattr(getattr(named, "__code__", None), "co_code", b""))
+        if inspect.isfunction(inner):
+            values |= dict(inspect.getclosurevars(inner).nonlocals)
         text += repr(sorted((k, v) for k, v in values.items() if isinstance(v, int | float | str)))
         digest = hashlib.sha256(text.encode()).hexdigest()[:16]
         called = re.sub(r"[^\w.-]", "", named.__name__) or "function"
@@ -314,4 +316,5 @@ def function_in_file(given: str) -> FunctionEditor:
         names = ", ".join(f"{path}:{word}" for word in own) or "none is defined there"
         raise InputError(f"--editor {given}: name a function as FILE.py:NAME: {names}")
     editor = FunctionEditor.of(cast(EditFunction, function))
-    return replace(editor, name=f"python/{label}") if label else editor
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]  # it may use whatever else the file defines
+    return replace(editor, name=f"python/{label or name}", fingerprint=f"python {digest}")

@@ -143,20 +143,25 @@ async def _check_models(journal: Journal, arms: Sequence[PlannedArm]) -> None:
 
 
 async def _take_changed_function(journal: Journal, model: str, fingerprint: str) -> None:
-    """Record a changed Python function and reopen its tasks. Raises InputError if one has an image or open calls."""
+    """Record a changed Python function and reopen its tasks. Raises InputError if one has an image or an open call."""
     reader = journal.reader
     known: dict[str, str] = orjson.loads(reader.meta(MODELS_META) or "{}")
     if known.get(model, fingerprint) == fingerprint:
         return
     arms = [label for label, arm in read_arms(reader).items() if arm.model == model]
     tasks = [task for label in arms for task in arm_tasks(reader, label)]
+    started = []
     for task in tasks:
-        started = task.state is TaskState.PENDING and reader.calls(task.id, task.generation)
-        if started or any(made.edited for made in reader.attempts(task.id, task.generation)):
+        calls = reader.calls(task.id, task.generation) if task.state is TaskState.PENDING else ()
+        started += [task.id] * bool(calls)
+        running = any(call.outcome is None or call.outcome.ok for call in calls)
+        if running or any(made.edited for made in reader.attempts(task.id, task.generation)):
             raise InputError(
                 f"{journal.run}: {model} changed, and this run has outputs of the earlier version; "
                 "give the new one another name: --editor FILE.py:FUNCTION=NAME"
             )
+    for task_id in started:  # stopped between two outputs, or before a failed call was repeated
+        await journal.close_task(task_id, TaskState.STOPPED, 1, "its editor changed")
     await journal.reopen_tasks([task.id for task in tasks])
     await journal.set_meta(MODELS_META, orjson.dumps(known | {model: fingerprint}).decode())
 

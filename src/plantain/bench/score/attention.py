@@ -61,6 +61,8 @@ def recordable_arms(run: BenchRun, wanted: Sequence[str]) -> list[Arm]:
         if arm.kind is ArmKind.EDITOR and arm.model.startswith("diffusers/")
     }
     for label in wanted:
+        if label not in usable and label.startswith("diffusers/"):
+            raise InputError(f"--editor {label}: this run has no outputs of it; add them: {add} {label}")
         if label not in usable:
             has = f"it has {', '.join(usable)}; " if usable else ""
             raise InputError(

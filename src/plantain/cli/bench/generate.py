@@ -68,6 +68,10 @@ def generate_outputs(
     benchmark = Benchmark.load(bench)
     editors = tuple(dict.fromkeys(editor or ()))
     functions = [function_in_file(name) for name in editors if FUNCTION.fullmatch(name)]
+    if double := [name for name, n in Counter(made.name for made in functions).items() if n > 1]:
+        raise InputError(
+            f"--editor: two functions are called {double[0]}; name one with FILE.py:FUNCTION=NAME"
+        )
     wanted = ArmRequest(
         editors=tuple(name for name in editors if not FUNCTION.fullmatch(name)),
         own={made.name: made for made in functions},
