@@ -193,13 +193,14 @@ def test_rejected_rows_are_counted_with_their_reason(pairs, tmp_path):
         {**rows()[0], "id": "f", "verdict": "perhaps"},
         {**rows()[0], "id": "g", "modality": "funduss"},
         {**rows()[0], "id": "h", "finding": "Cataract", "prompt": " "},
+        {**rows()[0], "id": "i", "finding": "MH", "modality": "brain_mri"},
     ]
     (pairs.parent / "secret.png").write_bytes((pairs / rows()[0]["edited"]).read_bytes())
     done = import_pairs(table(pairs, "spoilt.jsonl", spoilt), tmp_path / "run")
-    assert (done.rows, done.tasks, sum(done.left_out.values())) == (10, 4, 6)
+    assert (done.rows, done.tasks, sum(done.left_out.values())) == (11, 4, 7)
     assert done.without_instruction == 2  # a3 and h
     listed = list(csv.DictReader((tmp_path / "run" / "rejected.csv").open(newline="")))
-    assert [row["row"] for row in listed] == ["4", "5", "6", "7", "8", "9"]
+    assert [row["row"] for row in listed] == ["4", "5", "6", "7", "8", "9", "11"]
     assert done.rejected == tmp_path / "run" / "rejected.csv"
     reasons = " ".join(done.left_out)
     for word in (
@@ -209,9 +210,10 @@ def test_rejected_rows_are_counted_with_their_reason(pairs, tmp_path):
         "add, remove or change",
         "verdict: 'perhaps'",
         "did you mean 'fundus'",
+        "modality: brain_mri, but row 1 states fundus of the same original",
     ):
         assert word in reasons
-    assert [row["id"] for row in listed] == ["a1", "b", "c", "d", "f", "g"]
+    assert [row["id"] for row in listed] == ["a1", "b", "c", "d", "f", "g", "i"]
     assert listed[2]["reason"] == "edited: e/none.png: no such file"  # as the table names it
 
 
@@ -225,6 +227,13 @@ def test_a_refused_licence_names_the_option_that_allows_it(pairs, tmp_path):
         *export[:3], tmp_path / "open"
     )
     printed(*export, tmp_path / "open")
+    closed = table(pairs, "closed.csv", rows(licence="credentialed"))  # a licence that rows state is kept
+    text = printed(
+        "import", closed, "--run", tmp_path / "closed", "--set", "licence=open", "--set", "finding=MH"
+    )
+    assert "columns not used: finding" in text
+    again = ["export", "--to", tmp_path / "again", "--licence", "CC-BY-4.0", tmp_path / "closed"]
+    assert "credentialed" in refused(*again)
 
 
 @pytest.mark.parametrize(

@@ -183,6 +183,7 @@ async def _fill(
     header = RunHeader(hashlib.sha256(name.encode()).hexdigest()[:16], name, 0, {}, "")
     importer = _RowImporter(root, load_taxonomy())
     seen: dict[str, int] = {}
+    stated: dict[tuple[str, str], tuple[int, str]] = {}
     async with Journal.create(run, header) as journal:
         journal.blobs.synced = False
         while batch := list(islice(rows, AT_ONCE)):
@@ -194,6 +195,8 @@ async def _fill(
                 summary.rows += 1
                 if not isinstance(one, RejectedRow) and (same := seen.get(one.task.row.id)) is not None:
                     why = f"the same original, edit and finding as row {same}"
+                    one = RejectedRow(row.row, row.id, why)
+                if not isinstance(one, RejectedRow) and (why := _contradiction(one.image, row.row, stated)):
                     one = RejectedRow(row.row, row.id, why)
                 if isinstance(one, RejectedRow):
                     await asyncio.to_thread(summary.leave_out, one, run / REJECTED)
@@ -220,6 +223,15 @@ async def _fill(
         source_facts |= {"run_id": header.run_id, "name": name, "seed": 0, "code_version": "", "frozen": {}}
         await journal.set_meta(IMPORTED, orjson.dumps(source_facts).decode())
         await journal.set_meta(BLOBS_ABSENT, "1")
+
+
+def _contradiction(image: SourceImage, row: int, stated: dict[tuple[str, str], tuple[int, str]]) -> str:
+    """Return why a row contradicts an earlier one about their original; "" if it does not. `stated` is filled."""
+    for role, value in (("modality", image.modality), ("group", image.group or "")):
+        first, before = stated.setdefault((image.id, role), (row, value)) if value else (row, value)
+        if before != value:
+            return f"{role}: {value}, but row {first} states {before} of the same original"
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
