@@ -73,6 +73,8 @@ def test_build_stops_at_its_limit_resumes_and_reports(project: Path) -> None:
     again = plantain("build", project / "pilot.toml", "--run", run, "--json")
     assert again.returncode == 0
     assert json.loads(again.stdout)["calls"]["made"] == status["calls"]["made"]
+    whole = plantain("build", project / "pilot.toml", "--run", run, "--pilot", 20).stdout
+    assert "the recipe has 4 tasks, " in whole and whole.endswith(": raise data.per_finding, or add images\n")
     page = plantain("report", run)
     assert page.returncode == 0 and (run / "report.html").stat().st_size > 50_000
     copy = run.with_name("copy")

@@ -26,7 +26,7 @@ from plantain.pipeline.plan import Shard
 from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.pipeline.run import run_build
 from plantain.records import InputError, TaskState
-from plantain.records.messages import command_line, next_line
+from plantain.records.messages import command_line, counted, next_line
 from plantain.runs.progress import RunSummary
 from plantain.runs.settings_file import engine_named
 
@@ -126,3 +126,6 @@ def _print_pilot(recipe: Recipe, run: Path, tasks: int, whole: str, *, as_json: 
         print(f"next: {whole}")
     elif rate.n < FEWEST and not numbers.states.get(TaskState.PENDING) and len(drawn) == tasks:
         print(f"next: {whole} --pilot {max(20, 2 * tasks)}")
+    elif rate.n < FEWEST and not numbers.states.get(TaskState.PENDING):
+        unjudged = f"{counted(len(drawn), 'task')}, {len(drawn) - rate.n} of them without a verdict"
+        print(f"the recipe has {unjudged}: raise data.per_finding, or add images")
