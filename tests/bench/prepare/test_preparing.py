@@ -177,7 +177,7 @@ def test_text_that_may_name_a_patient_is_refused_unless_accepted(tmp_path: Path)
     ("text", "message"),
     [
         ("", "is empty; a header row is needed"),
-        ("id,organ\na,Skin\n", "'task' is missing"),
+        ("id,organ\na,Skin\n", "columns: task missing"),
         ("id,organ,task,promt\n", "column 'promt' is not known; did you mean 'prompt'?"),
         ("id,organ,task\n../a,Skin,T\n", "line 2: id: '../a'; an id becomes a file name"),
         ("id,organ,task\nmoved,Skin,T\nMOVED,Skin,T\nz,Skin,T\n", "(and 1 more lines)"),

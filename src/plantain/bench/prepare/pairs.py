@@ -121,13 +121,14 @@ def read_raw(raw: Path) -> list[RawPair]:
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     table = read_table(path)
     names = {column: column.casefold().replace(" ", "_") for column in table.columns}
+    missing = [name for name in NEEDED if name not in names.values()]
+    needed = f"; the table needs {', '.join(NEEDED)}" if missing else ""
     for name in names.values():
         if name not in COLUMNS and name not in INDEX:
             near = suggest(name, COLUMNS, "prompt" if name == "instruction" else None)
-            raise InputError(f"{path}: column {one_line(name)!r} is not known; {near}")
-    missing = [name for name in NEEDED if name not in names.values()]
+            raise InputError(f"{path}: column {one_line(name)!r} is not known; {near}{needed}")
     if missing or len(set(names.values())) < len(names):
-        problem = f"{missing[0]!r} is missing" if missing else "one occurs twice"
+        problem = f"{', '.join(missing)} missing" if missing else "one occurs twice"
         raise InputError(f"{path}: columns: {problem}")
     for line, cells, _ in table.whole_rows():
         yield line, {names[column]: cell for column, cell in cells.items()}

@@ -76,7 +76,9 @@ def prepare(
 ) -> int:
     """Align raw pairs, describe them, propose regions, and write a benchmark in plantain's own format.
 
-    Pairs that cannot be aligned, or whose images may identify a patient, are listed in rejected.csv with the reason.
+    pairs.csv needs the columns id, organ and task, and may have prompt, rephrased, detailed, modality, key_concept,
+    licence, patient, url, before and after. Pairs that cannot be aligned, or whose images may identify a patient, are
+    listed in rejected.csv with the reason.
 
     Example: plantain bench prepare raw --to benches/hands
     """
