@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from dataclasses import replace
 
 import orjson
@@ -44,6 +45,16 @@ def test_verdicts_are_stored_in_addition_and_no_call_is_repeated(tmp_path):
     with JournalReader.open(run) as reader:
         assert table1(reader).total.failed == 6
         assert call_outcomes(reader) == ()  # the run's own calls: it made none
+
+
+def test_verdicts_that_came_with_a_release_are_no_answers_of_the_same_judge(tmp_path):
+    run = stored_run(tmp_path / "run")
+    yes = RuleJudge("rule/yes", lambda request: seen(True))
+    rejudged(run, yes)
+    with sqlite3.connect(run / "journal.sqlite") as journal:  # an import stores verdicts, and no call
+        journal.execute("DELETE FROM meta WHERE key = 'audit.juries'")
+        journal.execute("DELETE FROM call")
+    assert (rejudged(run, yes).summary.made, yes.asked) == (12, 24)
 
 
 def test_new_fingerprint_is_a_new_column_and_the_old_verdicts_are_kept(tmp_path):

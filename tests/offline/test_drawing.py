@@ -160,10 +160,8 @@ def test_a_bright_tumour_is_removed_where_it_is_though_contrast_medium_is_not_re
     assert change(pixels, removed)[shown.mask].sum() < 0.5 * change(pixels, shown)[shown.mask].sum()
 
 
-@pytest.mark.parametrize(("edited", "side", "passed"), [("nothing", "", True), ("twice", "left", False)])
-def test_judge_accepts_a_removal_but_not_the_tumours_mirror_image(
-    edited: str, side: str, passed: bool
-) -> None:
+@pytest.mark.parametrize(("side", "passed"), [("", True), ("left", False)])
+def test_judge_accepts_a_removal_but_not_the_tumours_mirror_image(side: str, passed: bool) -> None:
     finding = named("meningioma")
     image, pixels = image_for(finding)
     image, tumour = replace(image, contrast="unknown"), replace(image, sequence="T1+C")
@@ -177,8 +175,7 @@ def test_judge_accepts_a_removal_but_not_the_tumours_mirror_image(
     files = (EncodedImage(encode_jpeg(one), "image/jpeg") for one in (shown, after))
     observed = measured(JudgeRequest(image, *files, "Remove the meningioma.", finding, REMOVE, MED_BANANA, 0))
     assert isinstance(observed, Observations)
-    result = observed.criteria["instruction_compliance"]
-    assert result.passed is passed
+    assert observed.criteria["instruction_compliance"].passed is passed
 
 
 @pytest.mark.parametrize("name", ["Fracture", "Pleural Effusion", "Glaucoma", "glioma", "AMD", "Cataract"])

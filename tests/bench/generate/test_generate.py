@@ -268,9 +268,7 @@ def test_function_that_stopped_a_run_can_be_corrected(
         assert [one.reason for one in bench.outputs("python/own")] == [""] * 24
     capsys.readouterr()
     assert edited("", 3) == 2 and "python/own changed" in capsys.readouterr().err  # a value that it uses
-    (tmp_path / "more").mkdir()
-    twice = shutil.copy(file, tmp_path / "more")
-    assert main([*words, "--editor", f"{twice}:own"]) == 2
+    assert main([*words, "--editor", f"{file}:own=own"]) == 2
     assert (
         "two functions are called python/own; name one with FILE.py:FUNCTION=NAME" in capsys.readouterr().err
     )
@@ -298,5 +296,8 @@ def test_changed_function_replaces_failed_outputs_only(
     assert edited("image // 3") == 2
     assert "give the new one another name: --editor FILE.py:FUNCTION=NAME" in capsys.readouterr().err
     assert edited("image // 3", "=own-2") == 0
+    assert main([*words[:-1], "--to", str(tmp_path / "made")]) == 0
+    assert main([*words[:-1], "--outputs", str(tmp_path / "made")]) == 0
+    own = ("python/own", "python/own-2")
     with BenchRun.open(run) as bench:
-        assert list(bench.arms) == [*BASELINES, "python/own", "python/own-2"]
+        assert list(bench.arms) == [*BASELINES, *own, *("outputs/" + one.replace("/", "__") for one in own)]

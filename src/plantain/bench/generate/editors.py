@@ -302,10 +302,11 @@ def function_in_file(given: str) -> FunctionEditor:
     path = Path(text)
     if not path.is_file():
         raise InputError(f"--editor {given}: no file {path}")
+    code = path.read_bytes()
     module = types.ModuleType(f"plantain_editor_{path.stem}")
     module.__file__ = str(path)
     try:  # not by an import: its bytecode is stale after a change of equal size within a second
-        exec(compile(path.read_bytes(), path, "exec"), vars(module))
+        exec(compile(code, path, "exec"), vars(module))
     except Exception as error:
         raise InputError(f"--editor {path}: {one_line(f'{type(error).__name__}: {error}')}") from error
     function = getattr(module, name, None)
@@ -316,5 +317,5 @@ def function_in_file(given: str) -> FunctionEditor:
         names = ", ".join(f"{path}:{word}" for word in own) or "none is defined there"
         raise InputError(f"--editor {given}: name a function as FILE.py:NAME: {names}")
     editor = FunctionEditor.of(cast(EditFunction, function))
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]  # it may use whatever else the file defines
+    digest = hashlib.sha256(code).hexdigest()[:16]  # it may use whatever else the file defines
     return replace(editor, name=f"python/{label or name}", fingerprint=f"python {digest}")

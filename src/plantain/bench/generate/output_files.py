@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plantain.bench.generate.editors import GROUND_TRUTH
+from plantain.bench.generate.editors import BASELINES, GROUND_TRUTH
 from plantain.bench.generate.runfile import Arm, ArmKind, BenchRun, GridPoint
 from plantain.files.opening import files_like, open_folder, replace_file
 from plantain.pixels.decode import one_line
@@ -115,7 +115,7 @@ def parse_outputs(text: str) -> tuple[Path, str]:
 
 
 def find_outputs(root: Path, name: str, sample_ids: Collection[str]) -> list[ImportedOutputs]:
-    """Find the outputs in a folder, one entry per model: the folder itself, or each folder in it.
+    """Find the outputs in a folder, one entry per model: the folder itself, or each folder in it but the baselines'.
 
     Args:
         root: the folder.
@@ -128,7 +128,7 @@ def find_outputs(root: Path, name: str, sample_ids: Collection[str]) -> list[Imp
     """
     if not root.is_dir():
         raise InputError(f"--outputs: {root}: no such folder; expected {{model}}/{{id}}_{{k}}.png in it")
-    folders = [path for path in files_like(root, "*") if path.is_dir()]
+    folders = [path for path in files_like(root, "*") if path.is_dir() and path.name not in BASELINES]
     flat = any(p.suffix.lower() in SUFFIXES for p in files_like(root, "*") if not p.is_dir())
     if flat and folders:
         raise InputError(

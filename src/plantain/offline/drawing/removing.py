@@ -93,7 +93,7 @@ def contrast_unknown(image: SourceImage, sequence: str) -> bool:
     return sequence == "T1" and image.contrast == UNKNOWN
 
 
-def enhances(level: Field, other: Field, mask: Mask, organ: Mask) -> bool:
+def _enhances(level: Field, other: Field, mask: Mask, organ: Mask) -> bool:
     """Return True if a place is brighter than the rest of the organ, and more unlike it than in the other image.
 
     Args:
@@ -139,9 +139,9 @@ def _levelled(
             one
             for one in reversed(found)
             if (
-                enhances(smooth, reference, one.mask, both)
+                _enhances(smooth, reference, one.mask, both)
                 if one.sign > 0
-                else not enhances(reference, smooth, one.mask, both)
+                else not _enhances(reference, smooth, one.mask, both)
             )
         ]
     if not found:
